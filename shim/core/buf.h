@@ -15,7 +15,10 @@ struct aqe_buf {
 	size_t max; /* most bytes it may hold, without the NUL */
 	int failed; /* first failure (an aqe_code): sticky, later additions do nothing */
 };
-#define AQE_BUF_INIT(max_bytes) { NULL, 0, 0, (max_bytes), 0 }
+#define AQE_BUF_INIT(max_bytes)            \
+	{                                  \
+		NULL, 0, 0, (max_bytes), 0 \
+	}
 
 /* Frees the contents; the buffer may be used again with the same maximum. NULL is accepted. */
 void aqe_buf_done(struct aqe_buf *b);

@@ -12,16 +12,16 @@
 
 struct aqe_cli_opt {
 	const char *name; /* long name without dashes; NULL ends the table */
-	char letter;	  /* short form, or 0 */
+	char letter;      /* short form, or 0 */
 	const char *arg;  /* name of its argument in the help, or NULL for a flag */
 	const char *help;
 	int id; /* value aqe_cli_next() returns; > 0 */
 };
 
 struct aqe_cli_cmd {
-	const char *name;    /* "verify" */
+	const char *name;     /* "verify" */
 	const char *synopsis; /* "[--policy FILE] FILE..." */
-	const char *about;   /* one to a few lines */
+	const char *about;    /* one to a few lines */
 	const struct aqe_cli_opt *opts;
 };
 
@@ -29,14 +29,14 @@ struct aqe_cli {
 	const struct aqe_cli_cmd *cmd;
 	int argc;
 	char **argv;
-	int pos;	   /* next word to look at */
-	bool ended;	   /* "--" was seen */
+	int pos;           /* next word to look at */
+	bool ended;        /* "--" was seen */
 	const char *rest;  /* remaining letters of a bundle of short options */
 	const char *value; /* argument of the option returned last, or the operand */
 };
-#define AQE_CLI_END 0
+#define AQE_CLI_END     0
 #define AQE_CLI_OPERAND (-100)
-#define AQE_CLI_HELP (-101)
+#define AQE_CLI_HELP    (-101)
 
 /* `argv[0]` is the command's own name. */
 void aqe_cli_init(struct aqe_cli *c, const struct aqe_cli_cmd *cmd, int argc, char **argv);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct aqe_clock {
-	int64_t (*now_s)(void *self);	/* seconds since 1970-01-01T00:00:00Z */
+	int64_t (*now_s)(void *self);   /* seconds since 1970-01-01T00:00:00Z */
 	int64_t (*mono_ns)(void *self); /* CLOCK_MONOTONIC, ns */
 	void *self;
 };

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define AQE_MUST_CHECK __attribute__((warn_unused_result))
+#define AQE_MUST_CHECK   __attribute__((warn_unused_result))
 #define AQE_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
 /* Longest text of an error record, in bytes, with the NUL; longer text is cut and ends in "...". */
@@ -31,11 +31,14 @@ enum aqe_code {
 /* Place an error record on the stack as `struct aqe_err e = AQE_ERR_INIT;`. */
 struct aqe_err {
 	enum aqe_code code;
-	int sys;	    /* errno of the failed call, or 0 */
+	int sys;            /* errno of the failed call, or 0 */
 	uint32_t line, col; /* place in a document, 1-based; 0 when there is none */
 	char text[AQE_ERR_TEXT_MAX];
 };
-#define AQE_ERR_INIT { AQE_OK, 0, 0, 0, "" }
+#define AQE_ERR_INIT                \
+	{                           \
+		AQE_OK, 0, 0, 0, "" \
+	}
 
 /* Fills `e` (may be NULL) and returns `code`. `sys` is an errno value or 0; when it is not 0 its
  * description is appended as ": TEXT". Text: lower case, no full stop, subject in single quotes. */

@@ -20,18 +20,17 @@ struct stat;
 AQE_MUST_CHECK int aqe_fs_open_beneath(int dirfd, const char *path, int flags, mode_t mode,
 				       int *ret_fd, struct aqe_err *e);
 /* Opens absolute `path` with no symbolic or magic link anywhere on the way. Errors as above. */
-AQE_MUST_CHECK int aqe_fs_open_nolinks(const char *path, int flags, int *ret_fd,
-				       struct aqe_err *e);
+AQE_MUST_CHECK int aqe_fs_open_nolinks(const char *path, int flags, int *ret_fd, struct aqe_err *e);
 /* Opens a directory (O_PATH is not used: the descriptor can be read). Symbolic links on the way are
  * followed, magic links are not; the directory itself must belong to us or root and be writable by
  * nobody else. For directories that an engine named (/var/run is a link on every host). */
 AQE_MUST_CHECK int aqe_fs_open_dir(const char *path, int *ret_fd, struct aqe_err *e);
 
 enum aqe_fs_rule {
-	AQE_FS_REGULAR = 1U << 0,  /* a regular file */
-	AQE_FS_DIR = 1U << 1,	   /* a directory */
-	AQE_FS_OWNER = 1U << 2,	   /* owner is the effective user or root; inside a user namespace the
-				    * host's root shows as the overflow id and is accepted too */
+	AQE_FS_REGULAR = 1U << 0, /* a regular file */
+	AQE_FS_DIR = 1U << 1,     /* a directory */
+	AQE_FS_OWNER = 1U << 2, /* owner is the effective user or root; inside a user namespace the
+				 * host's root shows as the overflow id and is accepted too */
 	AQE_FS_NO_WRITE = 1U << 3, /* not writable by group or others */
 	AQE_FS_ONE_LINK = 1U << 4, /* one hard link */
 	AQE_FS_TRUSTED = (1U << 0) | (1U << 2) | (1U << 3) | (1U << 4),
@@ -40,7 +39,8 @@ enum aqe_fs_rule {
  * regular (AQE_E_LIMIT). `what` names it in the text. `ret_st` may be NULL. */
 AQE_MUST_CHECK int aqe_fs_check(int fd, unsigned rules, size_t max, const char *what,
 				struct stat *ret_st, struct aqe_err *e);
-/* Appends the rest of `fd` to `b`; more than b->max is AQE_E_LIMIT. EINTR and short reads handled. */
+/* Appends the rest of `fd` to `b`; more than b->max is AQE_E_LIMIT. EINTR and short reads handled.
+ */
 AQE_MUST_CHECK int aqe_fs_read_fd(int fd, struct aqe_buf *b, struct aqe_err *e);
 /* open_beneath + check + read in one. */
 AQE_MUST_CHECK int aqe_fs_read_beneath(int dirfd, const char *path, unsigned rules,

@@ -25,24 +25,24 @@ enum aqe_json_type {
 /* A value. Read the members; change only through the functions below. */
 struct aqe_json {
 	enum aqe_json_type type;
-	uint32_t line, col;   /* where it began in its document, 1-based; 0 when made by us */
-	const char *key;      /* its name when it is an object's member, else NULL */
+	uint32_t line, col; /* where it began in its document, 1-based; 0 when made by us */
+	const char *key;    /* its name when it is an object's member, else NULL */
 	struct aqe_json *parent, *next; /* next sibling, in document order */
 	/* OBJECT: two members differ only in letter case (only with fold_dups_ok) */
 	bool fold_dup;
-	bool boolean;		      /* BOOL */
-	const char *text;	      /* STRING and NUMBER: NUL-terminated, no NUL inside */
-	size_t len;		      /* length of text, or number of children */
+	bool boolean;                  /* BOOL */
+	const char *text;              /* STRING and NUMBER: NUL-terminated, no NUL inside */
+	size_t len;                    /* length of text, or number of children */
 	struct aqe_json *first, *last; /* ARRAY, OBJECT */
 };
 
 struct aqe_json_limits {
-	size_t bytes;	 /* document */
-	size_t depth;	 /* nested arrays and objects: a value at depth+1 is refused */
-	size_t values;	 /* values in the document */
-	size_t entries;	 /* children of one array or object */
-	size_t string;	 /* bytes of a decoded string or key */
-	size_t number;	 /* characters of a number */
+	size_t bytes;   /* document */
+	size_t depth;   /* nested arrays and objects: a value at depth+1 is refused */
+	size_t values;  /* values in the document */
+	size_t entries; /* children of one array or object */
+	size_t string;  /* bytes of a decoded string or key */
+	size_t number;  /* characters of a number */
 	/* Two keys of one object that differ only in letter case: false = refused as duplicates;
 	 * true = object marked with fold_dup, for documents whose schema then reports it.
 	 * Byte-equal keys (after unescaping) are always refused. */
@@ -75,7 +75,8 @@ void aqe_json_pointer(const struct aqe_json *v, struct aqe_buf *b);
 bool aqe_json_equal(const struct aqe_json *a, const struct aqe_json *b);
 
 /* ---- typed getters: absent and wrong type are different ----
- * Return 1 (present, *ret set), 0 (absent, *ret untouched) or AQE_E_MALFORMED with the place. null is a wrong type. */
+ * Return 1 (present, *ret set), 0 (absent, *ret untouched) or AQE_E_MALFORMED with the place. null
+ * is a wrong type. */
 AQE_MUST_CHECK int aqe_json_get_str(const struct aqe_json *obj, const char *name, const char **ret,
 				    struct aqe_err *e);
 AQE_MUST_CHECK int aqe_json_get_bool(const struct aqe_json *obj, const char *name, bool *ret,
@@ -109,7 +110,8 @@ struct aqe_json *aqe_json_new_strs(struct aqe_arena *a, const char *const *list,
 /* Deep copy, detached. */
 struct aqe_json *aqe_json_copy(struct aqe_arena *a, const struct aqe_json *v);
 /* Puts detached `v` under `key`, in place of an earlier member of that name (same position). The
- * key is copied. `v` NULL is AQE_E_NOMEM, so that a failed constructor can be passed straight on. */
+ * key is copied. `v` NULL is AQE_E_NOMEM, so that a failed constructor can be passed straight on.
+ */
 AQE_MUST_CHECK int aqe_json_set(struct aqe_arena *a, struct aqe_json *obj, const char *key,
 				struct aqe_json *v);
 /* Appends / inserts before child `idx` (idx >= len appends) of an array; NULL `v` as above. */

@@ -11,15 +11,18 @@
 #include "shim/core/err.h"
 
 struct aqe_proc_opts {
-	const char *path;	 /* absolute path of the program */
+	const char *path; /* absolute path of the program */
 	char *const *argv, *const *envp;
 	int in_fd, out_fd, err_fd; /* dup'ed to 0, 1, 2; -1 = inherit ours, AQE_PROC_NULL */
 	struct aqe_buf *out, *err; /* when set, 1 / 2 are captured here instead, up to their maximum
 				    * (the rest is read and dropped) */
-	unsigned timeout_ms;	   /* 0 = none; at the end SIGKILL and AQE_E_TIMEOUT */
+	unsigned timeout_ms;       /* 0 = none; at the end SIGKILL and AQE_E_TIMEOUT */
 };
 #define AQE_PROC_NULL (-2) /* /dev/null */
-#define AQE_PROC_OPTS_INIT { NULL, NULL, NULL, -1, -1, -1, NULL, NULL, 0 }
+#define AQE_PROC_OPTS_INIT                                  \
+	{                                                   \
+		NULL, NULL, NULL, -1, -1, -1, NULL, NULL, 0 \
+	}
 
 /* Starts the program (posix_spawn, signal mask and dispositions inherited) and waits for it.
  * *ret_status is as from waitpid(2). An exec that fails is AQE_E_SYS. */
@@ -27,8 +30,8 @@ AQE_MUST_CHECK int aqe_proc_run(const struct aqe_proc_opts *o, int *ret_status, 
 
 /* Marks every descriptor >= `from` close-on-exec (close_range(2), no fallback). */
 AQE_MUST_CHECK int aqe_proc_cloexec_from(unsigned from, struct aqe_err *e);
-/* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat), which with the pid
- * names a process for ever. AQE_E_ABSENT when there is none. */
+/* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat), which with the
+ * pid names a process for ever. AQE_E_ABSENT when there is none. */
 AQE_MUST_CHECK int aqe_proc_start_time(pid_t pid, uint64_t *ret, struct aqe_err *e);
 
 #endif
