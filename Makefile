@@ -10,6 +10,7 @@ BINDIR  ?= $(PREFIX)/bin
 DESTDIR ?=
 WERROR  ?= 0
 FUZZ_TIME ?= 30
+JOBS    ?= $(shell nproc)
 
 MODULES := shim/core oci hardening netpolicy cache audit hooks
 LIB_SRC := $(sort $(foreach m,$(MODULES),$(wildcard $(m)/*.c)) $(filter-out shim/main_%.c,$(wildcard shim/*.c)))
@@ -18,6 +19,7 @@ MAINS   := $(sort $(patsubst shim/main_%.c,%,$(wildcard shim/main_*.c)))
 BINS    := $(foreach m,$(MAINS),$(B)/$(if $(filter aqe,$(m)),aqe,aqe-$(m)))
 UNIT    := $(sort $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c)))
 FUZZERS := $(sort $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c)))
+BENCHES := $(sort $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/bench_*.c)))
 
 is_clang := $(findstring clang,$(CC))
 
@@ -86,23 +88,39 @@ endif
 
 ALL_CFLAGS = $(BASE) $(WARN) $(MODE_CFLAGS) $(CPPFLAGS) $(CFLAGS)
 
-.PHONY: all help check check-asan check-valgrind fuzz fuzz-replay bench lint analyze coverage install uninstall clean demo test FORCE
+.PHONY: all help check check-asan check-valgrind fuzz fuzz-replay bench lint analyze coverage compdb \
+	install uninstall clean demo test setup unit-programs fuzz-programs bench-programs FORCE
+## all (default):             build/release/aqe-shim
 all: $(BINS)
 
 help:
 	@sed -n 's/^## //p' Makefile
 
-# A change of compiler or flags rebuilds.
+## demo:                      install what is missing, build, show the main job (as root)
+demo:
+	@tests/setup/install.sh --for demo
+	@$(MAKE) --no-print-directory -s -j$(JOBS) all
+	@tests/demo/demo.sh
+
+## test:                      install what is missing, build, run everything (as root)
+test:
+	@tests/run.sh
+
+setup:
+	@tests/setup/install.sh
+
+# A change of compiler or flags rebuilds; turning warnings into errors does not.
+stamp = $(CC) $(filter-out -Werror,$(ALL_CFLAGS)) $(SHIM_LINK) $(LDFLAGS)
 $(B)/flags: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(CC) $(ALL_CFLAGS) $(SHIM_LINK) $(LDFLAGS)' | cmp -s - $@ || \
-		printf '%s\n' '$(CC) $(ALL_CFLAGS) $(SHIM_LINK) $(LDFLAGS)' > $@
+	@printf '%s\n' '$(stamp)' | cmp -s - $@ || printf '%s\n' '$(stamp)' > $@
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/libaqe.a: $(LIB_OBJ)
+	@mkdir -p $(@D)
 	@rm -f $@
 	$(AR) rcsD $@ $(LIB_OBJ)
 
@@ -117,10 +135,70 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ $(DYN_LIBS) $(LDFLAGS)
 
-## unit tests:                make check  (MODE=asan for sanitizers)
-.SECONDARY: $(UNIT:%=$(B)/tests/unit/%.o) $(FUZZERS:%=$(B)/tests/fuzz/%.o)
+$(B)/bench/%: $(B)/tests/bench/%.o $(B)/libaqe.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(TEST_LINK) -o $@ $^ $(DYN_LIBS) $(LDFLAGS)
+
+.SECONDARY: $(UNIT:%=$(B)/tests/unit/%.o) $(FUZZERS:%=$(B)/tests/fuzz/%.o) $(BENCHES:%=$(B)/tests/bench/%.o)
+unit-programs: $(UNIT:%=$(B)/unit/%)
+fuzz-programs: $(FUZZERS:%=$(B)/fuzz/%)
+bench-programs: $(BENCHES:%=$(B)/bench/%)
+
+## check:                     unit tests (MODE=asan for sanitizers)
 check: $(UNIT:%=$(B)/unit/%)
-	@set -e; for t in $^; do echo "== $$t"; $$t; done
+	@tests/run_unit.sh $^
+
+## check-asan:                unit tests under address and undefined-behaviour sanitizers
+check-asan:
+	@$(MAKE) --no-print-directory MODE=asan check
+
+## check-valgrind:            unit tests under valgrind
+check-valgrind:
+	@$(MAKE) --no-print-directory MODE=debug unit-programs
+	@tests/run_unit.sh --valgrind $(UNIT:%=build/debug/unit/%)
+
+## fuzz:                      explore with every fuzz target, FUZZ_TIME=30 seconds each
+fuzz:
+	@$(MAKE) --no-print-directory -s MODE=fuzz fuzz-programs
+	@tests/run_fuzz.sh --time $(FUZZ_TIME) $(FUZZERS:%=build/fuzz/fuzz/%)
+
+## fuzz-replay:               run every fuzz target over its stored corpus
+fuzz-replay:
+	@$(MAKE) --no-print-directory -s MODE=fuzz fuzz-programs
+	@tests/run_fuzz.sh $(FUZZERS:%=build/fuzz/fuzz/%)
+
+## bench:                     aqe-shim paired with bare crun and runc, against the budgets (as root)
+bench: all bench-programs
+	@tests/bench/run.sh
+
+## lint:                      layers, headers, symbols, banned functions, sizes, format, spelling, shell
+lint: $(B)/libaqe.a
+	@tests/lint/lint.sh $(B)
+
+## analyze:                   gcc -fanalyzer, clang-tidy, cppcheck
+analyze:
+	@tests/lint/analyze.sh
+
+## coverage:                  unit test coverage, a line a file
+coverage:
+	@$(MAKE) --no-print-directory -s MODE=cov unit-programs
+	@tests/run_coverage.sh
+
+## compdb:                    compile_commands.json for editors and clang-tidy
+compdb:
+	@{ printf '[\n'; sep=; for f in $(LIB_SRC) $(wildcard shim/main_*.c tests/unit/*.c tests/fuzz/*.c tests/bench/*.c); do \
+		printf '%s{"directory":"%s","file":"%s","command":"%s"}' "$$sep" '$(CURDIR)' "$$f" \
+			'$(CC) $(ALL_CFLAGS) -c '"$$f"; sep=$$(printf ',\n.'); sep=$${sep%.}; \
+	done; printf '\n]\n'; } > compile_commands.json
+
+## install, uninstall:        PREFIX=/usr/local DESTDIR= ; uninstall stops if containers need it, unless FORCE=1
+install: all
+	install -d '$(DESTDIR)$(BINDIR)'
+	install -m 755 $(BINS) '$(DESTDIR)$(BINDIR)'
+
+uninstall:
+	@$(if $(filter 1,$(FORCE)),,$(if $(DESTDIR),,shim/dist/dependents.sh '$(BINDIR)/aqe-shim'))
+	rm -f $(foreach b,$(notdir $(BINS)),'$(DESTDIR)$(BINDIR)/$(b)')
 
 clean:
 	rm -rf build

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Runs the built binary over tests/corpus: every file must get its index's verdict, and a
+# violation must name one of the index's properties. run_corpus.sh [BINARY]
+# Rows tagged [semantic] need the seccomp proof: while it is not there they may pass the verifier
+# and are then reported as pending, not counted.
+# The last line is "corpus: N passed, N failed".
+set -u
+
+cd "$(dirname "$0")/.." || exit 1
+shim=${1:-build/release/aqe-shim}
+policy=tests/corpus/policy.json
+pass=0
+fail=0
+pending=0
+
+# verify options that POLICY.md asks for
+info_of() {
+	case $1 in
+	inspect/docker-*) echo --engine-info tests/corpus/inspect/info-docker-ok.json ;;
+	inspect/rootless-podman-*) echo --engine-info tests/corpus/inspect/info-podman-ok.json ;;
+	esac
+}
+
+bad() {
+	echo "not ok $1: $2"
+	fail=$((fail + 1))
+}
+
+# one JSON document in, the failed properties out, one a line
+failed_properties() {
+	jq -r '.properties[] | select(.result == "fail" or .result == "unknown") | .id' 2>&1
+}
+
+check_row() {
+	local dir=$1 file=$2 verdict=$3 props=$4 why=$5 name=$1/$2 out rc want got p
+	case $verdict in
+	conform) want=0 ;;
+	violate) want=1 ;;
+	malformed) want=3 ;;
+	*)
+		bad "$name" "index has verdict '$verdict'"
+		return
+		;;
+	esac
+	# shellcheck disable=SC2046 # two words or none
+	out=$(timeout 10 "$shim" verify --policy "$policy" $(info_of "$name") --format json \
+		"tests/corpus/$dir/$file" 2>&1)
+	rc=$?
+	if [ "$rc" = 0 ] && [ "$want" = 1 ] && [[ $why == "[semantic]"* ]]; then
+		pending=$((pending + 1))
+		return
+	fi
+	if [ "$rc" != "$want" ]; then
+		bad "$name" "exit status $rc, wanted $want ($verdict $props): $(head -c 300 <<<"$out" | tr '\n' ' ')"
+		return
+	fi
+	if [ "$verdict" = violate ]; then
+		got=$(failed_properties <<<"$out")
+		for p in ${props//,/ }; do
+			if grep -qx "$p" <<<"$got"; then
+				pass=$((pass + 1))
+				return
+			fi
+		done
+		bad "$name" "none of '$props' among the failed: $(xargs <<<"$got")"
+		return
+	fi
+	pass=$((pass + 1))
+}
+
+for dir in spec malformed inspect; do
+	[ -f "tests/corpus/$dir/index.tsv" ] || continue
+	[ "$dir" != inspect ] || [ -n "${AQE_CORPUS_INSPECT-}" ] || continue
+	while IFS=$'\t' read -r file verdict props why; do
+		case $file in '' | '#'* | file) continue ;; esac
+		check_row "$dir" "$file" "$verdict" "$props" "$why"
+	done <"tests/corpus/$dir/index.tsv"
+done
+[ "$pending" = 0 ] || echo "# corpus: $pending rows pending the seccomp proof"
+echo "corpus: $pass passed, $fail failed"
+[ "$fail" = 0 ]
