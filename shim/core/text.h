@@ -29,6 +29,8 @@ bool aqe_is_sha256_digest(const char *s);
 bool aqe_is_hex(const char *s, size_t n);
 /* Strict UTF-8 (no overlong form, no surrogate, at most U+10FFFF); *ret_bad gets the offset. */
 bool aqe_utf8_ok(const char *p, size_t n, size_t *ret_bad);
+/* Length (1-4) of the character at `p`, looking at no more than `n` bytes; 0 when it is none. */
+size_t aqe_utf8_len(const char *p, size_t n);
 /* A path in canonical spelling: absolute, no empty, "." or ".." component, no trailing slash
  * ("/" itself is canonical). Purely lexical. */
 bool aqe_path_is_canonical(const char *path);
