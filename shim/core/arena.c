@@ -17,6 +17,8 @@
 /* Below glibc's threshold for mmap(2), which would cost a system call for each chunk. */
 #define CHUNK_MAX ((size_t)64 * 1024)
 
+#define ALIGN     alignof(max_align_t)
+
 struct chunk {
 	struct chunk *older;
 	size_t low, high; /* free space of data[] */
@@ -56,15 +58,13 @@ void aqe_arena_free(struct aqe_arena *a)
 
 /* A chunk with `n` free bytes. A block too large for ordinary chunks gets its own, behind the
  * newest, so that the space left there is not lost. */
-static struct chunk *chunk_with(struct aqe_arena *a, size_t n)
+static struct chunk *add_chunk(struct aqe_arena *a, size_t n)
 {
 	bool own = n > a->chunk_size / 2;
 	size_t size = own ? n : a->chunk_size;
-	struct chunk *c = a->newest;
+	struct chunk *c;
 	size_t total;
 
-	if (c && c->high - c->low >= n)
-		return c;
 	if (!aqe_size_add(sizeof(*c), size, &total))
 		return NULL;
 	c = malloc(total);
@@ -86,20 +86,20 @@ static struct chunk *chunk_with(struct aqe_arena *a, size_t n)
 
 void *aqe_arena_alloc(struct aqe_arena *a, size_t n)
 {
-	const size_t align = alignof(max_align_t);
-	struct chunk *c;
+	struct chunk *c = a->newest;
 	size_t size;
 	void *p;
 
-	if (!aqe_size_add(n ? n : 1, align - 1, &size))
+	if (n > a->left)
 		return NULL;
-	size -= size % align;
+	size = (n / ALIGN + (n % ALIGN != 0)) * ALIGN;
 	if (size > a->left)
 		return NULL;
-	c = chunk_with(a, size); /* low is always aligned: only this function moves it */
+	if (!c || c->high - c->low < size)
+		c = add_chunk(a, size);
 	if (!c)
 		return NULL;
-	p = c->data + c->low;
+	p = c->data + c->low; /* always aligned: only this function moves it */
 	c->low += size;
 	a->left -= size;
 	return memset(p, 0, size);
@@ -117,11 +117,12 @@ void *aqe_arena_calloc(struct aqe_arena *a, size_t count, size_t size)
 /* `n` bytes for text, not zeroed. */
 static char *alloc_text(struct aqe_arena *a, size_t n)
 {
-	struct chunk *c;
+	struct chunk *c = a->newest;
 
 	if (n > a->left)
 		return NULL;
-	c = chunk_with(a, n);
+	if (!c || c->high - c->low < n)
+		c = add_chunk(a, n);
 	if (!c)
 		return NULL;
 	c->high -= n;

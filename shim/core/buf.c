@@ -64,10 +64,13 @@ static int grow(struct aqe_buf *b, size_t n)
 
 int aqe_buf_add(struct aqe_buf *b, const void *p, size_t n)
 {
-	int rc = grow(b, n);
+	int rc;
 
-	if (rc)
-		return rc;
+	if (b->failed || n >= b->cap - b->len) { /* the NUL needs a byte, too */
+		rc = grow(b, n);
+		if (rc)
+			return rc;
+	}
 	if (n > 0)
 		memcpy(b->p + b->len, p, n);
 	b->len += n;

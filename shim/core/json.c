@@ -27,7 +27,7 @@ const struct aqe_json_limits AQE_JSON_LIMITS_DEFAULT = {
 struct node {
 	struct aqe_json v; /* must be first */
 	uint32_t fold;     /* hash of the folded key */
-	uint32_t key_line, key_col;
+	uint32_t key_off;  /* where the key begins in the text */
 };
 
 /* Memory for yajl, which does not look at what malloc(3) returns: one block, made large enough for
@@ -219,11 +219,6 @@ static int fold_cmp(const char *a, const char *b)
 	return (*p != 0) - (*q != 0);
 }
 
-static bool is_before(const struct node *a, const struct node *b)
-{
-	return a->key_line != b->key_line ? a->key_line < b->key_line : a->key_col < b->key_col;
-}
-
 static int node_cmp(const void *pa, const void *pb)
 {
 	const struct node *a = *(struct node *const *)pa, *b = *(struct node *const *)pb;
@@ -235,7 +230,7 @@ static int node_cmp(const void *pa, const void *pb)
 	if (n == 0)
 		n = strcmp(a->v.key, b->v.key);
 	if (n == 0)
-		n = is_before(a, b) ? -1 : 1;
+		n = a->key_off < b->key_off ? -1 : 1;
 	return n;
 }
 
@@ -255,15 +250,16 @@ static int fail_names(struct reader *r, const struct node *a, const struct node 
 {
 	AQE_AUTO_BUF struct aqe_buf one = AQE_BUF_INIT((size_t)4 * NAME_TEXT_MAX);
 	AQE_AUTO_BUF struct aqe_buf two = AQE_BUF_INIT((size_t)4 * NAME_TEXT_MAX);
-	const struct node *late = is_before(a, b) ? b : a;
+	const struct node *late = a->key_off < b->key_off ? b : a;
 
 	aqe_buf_quote(&one, late->v.key, NAME_TEXT_MAX);
 	aqe_buf_quote(&two, late == b ? a->v.key : b->v.key, NAME_TEXT_MAX);
+	seek_offset(r, late->key_off);
 	if (strcmp(a->v.key, b->v.key) == 0)
-		r->rc = aqe_err_at(r->e, AQE_E_MALFORMED, late->key_line, late->key_col,
-				   "duplicate key '%s'", aqe_buf_str(&one));
+		r->rc = aqe_err_at(r->e, AQE_E_MALFORMED, r->line, column(r), "duplicate key '%s'",
+				   aqe_buf_str(&one));
 	else
-		r->rc = aqe_err_at(r->e, AQE_E_MALFORMED, late->key_line, late->key_col,
+		r->rc = aqe_err_at(r->e, AQE_E_MALFORMED, r->line, column(r),
 				   "key '%s' differs from '%s' only in letter case",
 				   aqe_buf_str(&one), aqe_buf_str(&two));
 	return 0;
@@ -421,8 +417,7 @@ static int on_key(void *ctx, const unsigned char *p, size_t n)
 	struct reader *r = ctx;
 
 	seek_token(r);
-	r->key.key_line = r->line;
-	r->key.key_col = column(r);
+	r->key.key_off = (uint32_t)r->off; /* the reader takes no text that needs more */
 	r->key.v.key = aqe_arena_ndup(r->arena, (const char *)p, n);
 	if (!r->key.v.key)
 		return fail_nomem(r);

@@ -25,20 +25,20 @@ enum aqe_json_type {
 /* A value. Read the members; change only through the functions below. */
 struct aqe_json {
 	enum aqe_json_type type;
-	uint32_t line, col; /* where it began in its document, 1-based; 0 when made by us */
-	const char *key;    /* its name when it is an object's member, else NULL */
+	bool boolean;
+	bool fold_dup; /* OBJECT: two names differ only in letter case (only with fold_dups_ok) */
+	/* where it began in its document: 1-based, columns in bytes; 0 when made by us */
+	uint32_t line, col;
+	const char *key;                /* its name when it is an object's member, else NULL */
 	struct aqe_json *parent, *next; /* next sibling, in document order */
-	/* OBJECT: two members differ only in letter case (only with fold_dups_ok) */
-	bool fold_dup;
-	bool boolean;                  /* BOOL */
-	const char *text;              /* STRING and NUMBER: NUL-terminated, no NUL inside */
-	size_t len;                    /* length of text, or number of children */
-	struct aqe_json *first, *last; /* ARRAY, OBJECT */
+	const char *text;               /* STRING and NUMBER: NUL-terminated, no NUL inside */
+	size_t len;                     /* length of text, or number of children */
+	struct aqe_json *first, *last;  /* ARRAY, OBJECT */
 };
 
 struct aqe_json_limits {
 	size_t bytes;   /* document */
-	size_t depth;   /* nested arrays and objects: a value at depth+1 is refused */
+	size_t depth;   /* nested arrays and objects: one more is refused; at most 120 */
 	size_t values;  /* values in the document */
 	size_t entries; /* children of one array or object */
 	size_t string;  /* bytes of a decoded string or key */
