@@ -35,8 +35,10 @@ struct hard_report {
 	struct aqe_arena *arena; /* borrowed; holds the findings */
 	enum hard_result result[HARD_PROP_COUNT];
 	const struct hard_waiver *waiver[HARD_PROP_COUNT]; /* for WAIVED */
-	const struct hard_finding *first, *last;
+	struct hard_finding *first, *last;
 	size_t n_findings;
+	bool undecided[HARD_PROP_COUNT]; /* an UNKNOWN was reported: a later pass does not lift it
+					  */
 	bool nomem; /* a finding could not be stored: the report counts as failed */
 };
 

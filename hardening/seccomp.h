@@ -18,7 +18,7 @@ extern const char *const HARD_SECCOMP_FORBIDDEN[];
 extern const size_t HARD_SECCOMP_FORBIDDEN_COUNT;
 
 /* The frozen filter as a linux.seccomp object for this machine's architecture, in `a`; NULL when
- * memory is exhausted. */
+ * memory is exhausted or the architecture is not supported (its socketcall(2) hides arguments). */
 struct aqe_json *hard_seccomp_frozen(struct aqe_arena *a);
 /* Deep equality with the frozen filter. */
 bool hard_seccomp_is_frozen(const struct aqe_json *seccomp);

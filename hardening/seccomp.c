@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+#include "hardening/seccomp.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "shim/core/arena.h"
+#include "shim/core/cleanup.h"
+#include "shim/core/text.h"
+
+/* The kernel reads int arguments as 32 bits, a filter compares 64: only a masked comparison sees
+ * what the kernel will see (hardening.md section 8, socket(0x100000028)). */
+#define INT_MASK 0xffffffffULL
+#define CLONE_NEW_MASK                                                                            \
+	((uint64_t)(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
+		    CLONE_NEWPID | CLONE_NEWNET))
+#define PERSONALITY_QUERY 0xffffffffULL
+#define ERRNO_MAX         4095 /* MAX_ERRNO of the kernel */
+#define ARGS_MAX          6
+/* A frozen filter and the tree around it; about 60 KiB in use. */
+#define FROZEN_MAX (512U << 10)
+
+#define ACT_ALLOW  "SCMP_ACT_ALLOW"
+#define ACT_ERRNO  "SCMP_ACT_ERRNO"
+#define ACT_LOG    "SCMP_ACT_LOG"
+#define CMP_MASKED "SCMP_CMP_MASKED_EQ"
+#define CMP_EQ     "SCMP_CMP_EQ"
+
+/* ---- the frozen filter ---- */
+
+/* (argument[index] & mask) == value */
+struct masked {
+	unsigned index;
+	uint64_t mask, value;
+};
+
+/* A rule after the long allow-list. Rules of one name are alternatives, the conditions of one rule
+ * must all hold. */
+struct rule {
+	const char *name, *action;
+	unsigned errno_ret; /* 0: not written */
+	unsigned n_args;
+	struct masked args[2];
+};
+
+static const struct rule RULES[] = {
+	{ "clone", ACT_ALLOW, 0, 1, { { 0, CLONE_NEW_MASK, 0 } } },
+	{ "socket", ACT_ALLOW, 0, 1, { { 0, INT_MASK, AF_UNIX } } },
+	{ "socket", ACT_ALLOW, 0, 1, { { 0, INT_MASK, AF_INET } } },
+	{ "socket", ACT_ALLOW, 0, 1, { { 0, INT_MASK, AF_INET6 } } },
+	{ "socket",
+	  ACT_ALLOW,
+	  0,
+	  2,
+	  { { 0, INT_MASK, AF_NETLINK }, { 2, INT_MASK, NETLINK_ROUTE } } },
+	{ "socketpair", ACT_ALLOW, 0, 1, { { 0, INT_MASK, AF_UNIX } } },
+	/* No device nodes: type 0 means a regular file. */
+	{ "mknod", ACT_ALLOW, 0, 1, { { 1, S_IFMT, 0 } } },
+	{ "mknodat", ACT_ALLOW, 0, 1, { { 2, S_IFMT, 0 } } },
+	{ "mknod", ACT_ALLOW, 0, 1, { { 1, S_IFMT, S_IFREG } } },
+	{ "mknodat", ACT_ALLOW, 0, 1, { { 2, S_IFMT, S_IFREG } } },
+	{ "mknod", ACT_ALLOW, 0, 1, { { 1, S_IFMT, S_IFIFO } } },
+	{ "mknodat", ACT_ALLOW, 0, 1, { { 2, S_IFMT, S_IFIFO } } },
+	{ "mknod", ACT_ALLOW, 0, 1, { { 1, S_IFMT, S_IFSOCK } } },
+	{ "mknodat", ACT_ALLOW, 0, 1, { { 2, S_IFMT, S_IFSOCK } } },
+	{ "personality", ACT_ALLOW, 0, 1, { { 0, INT_MASK, 0 } } },
+	{ "personality", ACT_ALLOW, 0, 1, { { 0, INT_MASK, PERSONALITY_QUERY } } },
+	/* Its flags are behind a pointer; libc falls back to clone only on ENOSYS. */
+	{ "clone3", ACT_ERRNO, ENOSYS, 0, { { 0, 0, 0 } } },
+};
+
+/* Architectures by their runtime-spec names. `muxed`: libseccomp also lets socketcall(2) through
+ * for a rule on socket, without its conditions, because they are behind a pointer: the families
+ * cannot be limited there. */
+struct arch {
+	const char *name;
+	uint32_t token;
+	bool muxed;
+};
+
+static const struct arch ARCHES[] = {
+	{ "SCMP_ARCH_X86_64", SCMP_ARCH_X86_64, false },
+	{ "SCMP_ARCH_AARCH64", SCMP_ARCH_AARCH64, false },
+	{ "SCMP_ARCH_RISCV64", SCMP_ARCH_RISCV64, false },
+	{ "SCMP_ARCH_ARM", SCMP_ARCH_ARM, false },
+	{ "SCMP_ARCH_X32", SCMP_ARCH_X32, false },
+	{ "SCMP_ARCH_X86", SCMP_ARCH_X86, true },
+	{ "SCMP_ARCH_MIPS", SCMP_ARCH_MIPS, true },
+	{ "SCMP_ARCH_MIPS64", SCMP_ARCH_MIPS64, true },
+	{ "SCMP_ARCH_MIPS64N32", SCMP_ARCH_MIPS64N32, true },
+	{ "SCMP_ARCH_MIPSEL", SCMP_ARCH_MIPSEL, true },
+	{ "SCMP_ARCH_MIPSEL64", SCMP_ARCH_MIPSEL64, true },
+	{ "SCMP_ARCH_MIPSEL64N32", SCMP_ARCH_MIPSEL64N32, true },
+	{ "SCMP_ARCH_PARISC", SCMP_ARCH_PARISC, true },
+	{ "SCMP_ARCH_PARISC64", SCMP_ARCH_PARISC64, true },
+	{ "SCMP_ARCH_PPC", SCMP_ARCH_PPC, true },
+	{ "SCMP_ARCH_PPC64", SCMP_ARCH_PPC64, true },
+	{ "SCMP_ARCH_PPC64LE", SCMP_ARCH_PPC64LE, true },
+	{ "SCMP_ARCH_S390", SCMP_ARCH_S390, true },
+	{ "SCMP_ARCH_S390X", SCMP_ARCH_S390X, true },
+};
+
+/* The machine's own architecture, NULL when the filter cannot be made tight there. */
+static const struct arch *native_arch(void)
+{
+	const uint32_t token = seccomp_arch_native();
+
+	for (size_t i = 0; i < AQE_COUNT(ARCHES); i++) {
+		if (ARCHES[i].token == token && !ARCHES[i].muxed)
+			return &ARCHES[i];
+	}
+	return NULL;
+}
+
+static int put_rule_head(struct aqe_arena *a, struct aqe_json *rule, const char *const *names,
+			 size_t n_names, const char *action)
+{
+	int rc = aqe_json_set(a, rule, "names", aqe_json_new_strs(a, names, n_names));
+
+	return rc ? rc : aqe_json_set(a, rule, "action", aqe_json_new_str(a, action));
+}
+
+static int put_arg(struct aqe_arena *a, struct aqe_json *args, const struct masked *m)
+{
+	struct aqe_json *arg = aqe_json_new_object(a);
+	int rc = aqe_json_append(args, arg);
+
+	if (!rc)
+		rc = aqe_json_set(a, arg, "index", aqe_json_new_u64(a, m->index));
+	if (!rc)
+		rc = aqe_json_set(a, arg, "value", aqe_json_new_u64(a, m->mask));
+	if (!rc)
+		rc = aqe_json_set(a, arg, "valueTwo", aqe_json_new_u64(a, m->value));
+	if (!rc)
+		rc = aqe_json_set(a, arg, "op", aqe_json_new_str(a, CMP_MASKED));
+	return rc;
+}
+
+static int put_rule(struct aqe_arena *a, struct aqe_json *list, const struct rule *r)
+{
+	struct aqe_json *rule = aqe_json_new_object(a);
+	struct aqe_json *args;
+	int rc = aqe_json_append(list, rule);
+
+	if (!rc)
+		rc = put_rule_head(a, rule, &r->name, 1, r->action);
+	if (!rc && r->errno_ret)
+		rc = aqe_json_set(a, rule, "errnoRet", aqe_json_new_u64(a, r->errno_ret));
+	if (rc || !r->n_args)
+		return rc;
+	args = aqe_json_new_array(a);
+	rc = aqe_json_set(a, rule, "args", args);
+	for (unsigned i = 0; !rc && i < r->n_args; i++)
+		rc = put_arg(a, args, &r->args[i]);
+	return rc;
+}
+
+static int put_rules(struct aqe_arena *a, struct aqe_json *root)
+{
+	struct aqe_json *list = aqe_json_new_array(a);
+	struct aqe_json *rule = aqe_json_new_object(a);
+	int rc = aqe_json_set(a, root, "syscalls", list);
+
+	if (!rc)
+		rc = aqe_json_append(list, rule);
+	if (!rc)
+		rc = put_rule_head(a, rule, HARD_SECCOMP_ALLOW, HARD_SECCOMP_ALLOW_COUNT,
+				   ACT_ALLOW);
+	for (size_t i = 0; !rc && i < AQE_COUNT(RULES); i++)
+		rc = put_rule(a, list, &RULES[i]);
+	return rc;
+}
+
+struct aqe_json *hard_seccomp_frozen(struct aqe_arena *a)
+{
+	const struct arch *arch = native_arch();
+	struct aqe_json *root = arch ? aqe_json_new_object(a) : NULL;
+	int rc;
+
+	if (!root)
+		return NULL;
+	rc = aqe_json_set(a, root, "defaultAction", aqe_json_new_str(a, ACT_ERRNO));
+	if (!rc)
+		rc = aqe_json_set(a, root, "defaultErrnoRet", aqe_json_new_u64(a, EPERM));
+	if (!rc)
+		rc = aqe_json_set(a, root, "architectures", aqe_json_new_strs(a, &arch->name, 1));
+	if (!rc)
+		rc = put_rules(a, root);
+	return rc ? NULL : root;
+}
+
+bool hard_seccomp_is_frozen(const struct aqe_json *seccomp)
+{
+	AQE_AUTO_ARENA struct aqe_arena *a = NULL;
+	const struct aqe_json *frozen;
+
+	if (!seccomp)
+		return false;
+	a = aqe_arena_new(FROZEN_MAX);
+	frozen = a ? hard_seccomp_frozen(a) : NULL;
+	return frozen && aqe_json_equal(frozen, seccomp);
+}
+
+bool hard_seccomp_known(const char *name)
+{
+	return name && seccomp_syscall_resolve_name(name) != __NR_SCMP_ERROR;
+}
+
+/* ---- R31: structural rules for any other filter ---- */
+
+#define WANT_DEFAULT "SCMP_ACT_ERRNO with an errno, or SCMP_ACT_KILL*"
+
+static const char *const DEFAULT_ACTIONS[] = { ACT_ERRNO, "SCMP_ACT_KILL", "SCMP_ACT_KILL_PROCESS",
+					       "SCMP_ACT_KILL_THREAD", NULL };
+/* In a rule; TRACE and NOTIFY leave the decision to another process. */
+static const char *const RULE_ACTIONS[] = {
+	ACT_ALLOW,
+	ACT_LOG,
+	ACT_ERRNO,
+	"SCMP_ACT_TRAP",
+	"SCMP_ACT_KILL",
+	"SCMP_ACT_KILL_PROCESS",
+	"SCMP_ACT_KILL_THREAD",
+	NULL,
+};
+static const char *const OPS[] = { "SCMP_CMP_NE", "SCMP_CMP_LT", "SCMP_CMP_LE", CMP_EQ,
+				   "SCMP_CMP_GE", "SCMP_CMP_GT", CMP_MASKED,    NULL };
+static const char *const FLAGS[] = { "SECCOMP_FILTER_FLAG_LOG", "SECCOMP_FILTER_FLAG_TSYNC", NULL };
+
+static const char *const KEYS_TOP[] = { "defaultAction", "defaultErrnoRet", "architectures",
+					"flags",         "syscalls",        NULL };
+static const char *const KEYS_RULE[] = { "names", "action", "errnoRet", "args", NULL };
+static const char *const KEYS_ARG[] = { "index", "value", "valueTwo", "op", NULL };
+
+static void bad(struct hard_report *r, const struct aqe_json *at, const char *pointer,
+		const char *wanted, const char *found)
+{
+	hard_report_fail(r, HARD_SECCOMP, at, pointer, wanted, "%s", found);
+}
+
+/* As bad(), with a foreign word quoted. */
+static void bad_word(struct hard_report *r, const struct aqe_json *at, const char *wanted)
+{
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(512);
+	const char *s = aqe_json_str(at);
+
+	if (s) {
+		(void)aqe_buf_putc(&b, '\'');
+		aqe_buf_quote(&b, s, 64);
+		(void)aqe_buf_putc(&b, '\'');
+	} else {
+		(void)aqe_buf_puts(&b, at->text ? at->text : aqe_json_type_name(at->type));
+	}
+	bad(r, at, NULL, wanted, aqe_buf_str(&b));
+}
+
+static void check_keys(struct hard_report *r, const struct aqe_json *obj, const char *const *known)
+{
+	for (const struct aqe_json *m = obj->first; m; m = m->next) {
+		if (!aqe_str_in(m->key, known))
+			bad(r, m, NULL, "no other members than a plain filter has", "the member");
+	}
+}
+
+static bool sorted_has(const char *const *list, size_t n, const char *name)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
+		const int c = strcmp(name, list[mid]);
+
+		if (c == 0)
+			return true;
+		if (c < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return false;
+}
+
+/* The rule's condition on an argument as mask and value; false when the argument is free or only
+ * compared in a way that high bits or ranges get around. */
+static bool condition(const struct aqe_json *args, unsigned index, struct masked *ret)
+{
+	for (const struct aqe_json *c = args ? args->first : NULL; c; c = c->next) {
+		const char *op = aqe_json_str(aqe_json_get(c, "op"));
+		uint64_t at = 0, one = 0, two = 0;
+
+		if (!aqe_json_to_u64(aqe_json_get(c, "index"), ARGS_MAX - 1, &at) || at != index)
+			continue;
+		if (!aqe_json_to_u64(aqe_json_get(c, "value"), UINT64_MAX, &one))
+			return false;
+		(void)aqe_json_to_u64(aqe_json_get(c, "valueTwo"), UINT64_MAX, &two);
+		if (aqe_str_eq(op, CMP_EQ))
+			*ret = (struct masked){ index, UINT64_MAX, one };
+		else if (aqe_str_eq(op, CMP_MASKED))
+			*ret = (struct masked){ index, one, two };
+		else
+			return false;
+		return true;
+	}
+	return false;
+}
+
+static bool clone_ok(const struct aqe_json *args)
+{
+	struct masked m;
+
+	return condition(args, 0, &m) && (m.mask & CLONE_NEW_MASK) == CLONE_NEW_MASK &&
+	       !(m.value & CLONE_NEW_MASK);
+}
+
+static bool socket_ok(const struct aqe_json *args)
+{
+	struct masked m;
+
+	if (!condition(args, 0, &m) || (m.mask & INT_MASK) != INT_MASK)
+		return false;
+	switch (m.value & INT_MASK) {
+	case AF_UNIX:
+	case AF_INET:
+	case AF_INET6:
+		return true;
+	case AF_NETLINK:
+		return condition(args, 2, &m) && (m.mask & INT_MASK) == INT_MASK &&
+		       (m.value & INT_MASK) == NETLINK_ROUTE;
+	default:
+		return false;
+	}
+}
+
+/* A name that a rule lets through (ALLOW, or LOG, which only writes it down). */
+static void check_allowed(struct hard_report *r, const struct aqe_json *name,
+			  const struct aqe_json *args)
+{
+	const char *s = name->text;
+
+	if (sorted_has(HARD_SECCOMP_FORBIDDEN, HARD_SECCOMP_FORBIDDEN_COUNT, s))
+		bad_word(r, name, "no rule that lets a forbidden system call through");
+	else if (aqe_str_eq(s, "clone") && !clone_ok(args))
+		bad_word(r, name, "clone only with all namespace bits masked and 0");
+	else if ((aqe_str_eq(s, "socket") || aqe_str_eq(s, "socketpair")) && !socket_ok(args))
+		bad_word(r, name,
+			 "families UNIX, INET, INET6 and NETLINK_ROUTE only, compared under the "
+			 "mask 0xffffffff");
+}
+
+static void check_names(struct hard_report *r, const struct aqe_json *rule, bool allows)
+{
+	const struct aqe_json *names = aqe_json_get(rule, "names");
+
+	if (!names || names->type != AQE_JSON_ARRAY || !names->first) {
+		bad(r, names ? names : rule, names ? NULL : "/names", "at least one system call",
+		    names ? "no names" : "absent");
+		return;
+	}
+	for (const struct aqe_json *n = names->first; n; n = n->next) {
+		if (!hard_seccomp_known(aqe_json_str(n)))
+			bad_word(r, n, "the name of a system call that libseccomp knows");
+		else if (allows)
+			check_allowed(r, n, aqe_json_get(rule, "args"));
+	}
+}
+
+static void check_arg(struct hard_report *r, const struct aqe_json *arg, unsigned *seen)
+{
+	const struct aqe_json *two = aqe_json_get(arg, "valueTwo");
+	const struct aqe_json *op = aqe_json_get(arg, "op");
+	uint64_t index = 0, value = 0;
+
+	if (arg->type != AQE_JSON_OBJECT) {
+		bad_word(r, arg, "an object");
+		return;
+	}
+	check_keys(r, arg, KEYS_ARG);
+	if (!aqe_json_to_u64(aqe_json_get(arg, "index"), ARGS_MAX - 1, &index)) {
+		bad(r, arg, "/index", "0 to 5", "another index");
+		return;
+	}
+	/* Both runtimes turn two conditions on one argument into alternatives. */
+	if (*seen & (1U << index))
+		bad(r, arg, "/index", "one condition for each argument", "a second condition");
+	*seen |= 1U << index;
+	if (!aqe_json_to_u64(aqe_json_get(arg, "value"), UINT64_MAX, &value) ||
+	    (two && !aqe_json_to_u64(two, UINT64_MAX, &value)))
+		bad(r, arg, "/value", "an unsigned 64-bit number", "another value");
+	if (!op)
+		bad(r, arg, "/op", "an operator", "absent");
+	else if (!aqe_str_in(aqe_json_str(op) ? op->text : "", OPS))
+		bad_word(r, op, "the exact name of an operator");
+}
+
+/* 0 would make a denied call succeed; absent means EPERM in both runtimes. */
+static void check_errno(struct hard_report *r, const struct aqe_json *v)
+{
+	uint64_t n = 0;
+
+	if (v && (!aqe_json_to_u64(v, ERRNO_MAX, &n) || n == 0))
+		bad_word(r, v, "an errno from 1 to 4095");
+}
+
+static void check_rule(struct hard_report *r, const struct aqe_json *rule)
+{
+	const struct aqe_json *action = aqe_json_get(rule, "action");
+	const struct aqe_json *args = aqe_json_get(rule, "args");
+	const char *act = aqe_json_str(action);
+	unsigned seen = 0;
+
+	if (rule->type != AQE_JSON_OBJECT) {
+		bad_word(r, rule, "an object");
+		return;
+	}
+	check_keys(r, rule, KEYS_RULE);
+	if (!action)
+		bad(r, rule, "/action", "an action", "absent");
+	else if (!aqe_str_in(act ? act : "", RULE_ACTIONS))
+		bad_word(r, action, "the exact name of an action, and not TRACE or NOTIFY");
+	check_errno(r, aqe_json_get(rule, "errnoRet"));
+	check_names(r, rule, aqe_str_eq(act, ACT_ALLOW) || aqe_str_eq(act, ACT_LOG));
+	if (args && args->type == AQE_JSON_ARRAY && args->len > ARGS_MAX)
+		bad(r, args, NULL, "at most 6 conditions", "more");
+	for (const struct aqe_json *arg = args ? args->first : NULL; arg; arg = arg->next)
+		check_arg(r, arg, &seen);
+}
+
+static const struct arch *arch_by_name(const char *name)
+{
+	for (size_t i = 0; i < AQE_COUNT(ARCHES); i++) {
+		if (aqe_str_eq(ARCHES[i].name, name))
+			return &ARCHES[i];
+	}
+	return NULL;
+}
+
+static void check_arches(struct hard_report *r, const struct aqe_json *seccomp)
+{
+	const struct aqe_json *list = aqe_json_get(seccomp, "architectures");
+	const struct arch *native = native_arch();
+	bool has_native = false;
+
+	for (const struct aqe_json *v = list ? list->first : NULL; v; v = v->next) {
+		const struct arch *arch = arch_by_name(aqe_json_str(v));
+
+		if (!arch)
+			bad_word(r, v, "the exact name of an architecture");
+		else if (arch->muxed)
+			bad_word(r, v,
+				 "no architecture whose socketcall(2) hides the socket family");
+		has_native = has_native || (arch && arch == native);
+	}
+	if (!has_native)
+		bad(r, list ? list : seccomp, list ? NULL : "/architectures",
+		    native ? native->name : "a supported machine",
+		    "a list without this machine's architecture");
+}
+
+static void check_top(struct hard_report *r, const struct aqe_json *seccomp)
+{
+	const struct aqe_json *action = aqe_json_get(seccomp, "defaultAction");
+	const struct aqe_json *flags = aqe_json_get(seccomp, "flags");
+
+	check_keys(r, seccomp, KEYS_TOP); /* listenerPath and listenerMetadata are not among them */
+	if (!action)
+		bad(r, seccomp, "/defaultAction", WANT_DEFAULT, "absent");
+	else if (!aqe_str_in(aqe_json_str(action) ? action->text : "", DEFAULT_ACTIONS))
+		bad_word(r, action, WANT_DEFAULT);
+	check_errno(r, aqe_json_get(seccomp, "defaultErrnoRet"));
+	for (const struct aqe_json *f = flags ? flags->first : NULL; f; f = f->next) {
+		if (!aqe_str_in(aqe_json_str(f) ? f->text : "", FLAGS))
+			bad_word(r, f, "no flag but LOG and TSYNC");
+	}
+}
+
+void hard_seccomp_structure(const struct aqe_json *seccomp, struct hard_report *report)
+{
+	const struct aqe_json *rules = aqe_json_get(seccomp, "syscalls");
+
+	if (!seccomp || seccomp->type != AQE_JSON_OBJECT) {
+		bad(report, seccomp, "/linux/seccomp", NULL, "no filter");
+		return;
+	}
+	check_top(report, seccomp);
+	check_arches(report, seccomp);
+	for (const struct aqe_json *rule = rules ? rules->first : NULL; rule; rule = rule->next)
+		check_rule(report, rule);
+	hard_report_pass(report, HARD_SECCOMP);
+}
