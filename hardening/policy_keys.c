@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "hardening/policy.h"
+
+#include <string.h>
+
+#include "hardening/policy_file.h"
+#include "shim/core/cleanup.h"
+#include "shim/core/text.h"
+
+/* Deepest path of the table, and some room for the root. */
+#define DEPTH_MAX   8
+
+#define TYPES_ABOUT "agent types, names of the built-in table or of 'agents'"
+
+/* "[]" are the items of an array, ".*" any member of a map. Kept equal to policy.schema.json by a
+ * test. */
+const struct hard_policy_key HARD_POLICY_KEYS[] = {
+	{ "$schema", "string", false, "for editors; ignored" },
+	{ "version", "integer", true, "version of this format: 1" },
+	{ "mode", "string", false, "enforce (default), verify or observe" },
+	{ "runtime", "string|object", false, "absolute path of crun or runc, or path and digest" },
+	{ "runtime.path", "string", true, "absolute path of crun or runc" },
+	{ "runtime.digest", "string", false, "sha256 of that file, checked at every create" },
+	{ "images", "array", false, "the images that may run" },
+	{ "images[]", "object", false, "one image; digest or imageId is needed" },
+	{ "images[].name", "string", false, "a name for people and for waivers" },
+	{ "images[].digest", "string", false, "digest of its manifest, sha256:..." },
+	{ "images[].imageId", "string", false, "its image id, sha256:..." },
+	{ "images[].types", "array", false, TYPES_ABOUT "; without it only default" },
+	{ "images[].types[]", "string", false, "an agent type" },
+	{ "mounts", "array", false, "the bind mounts that containers get, and no others" },
+	{ "mounts[]", "object", false, "one mount" },
+	{ "mounts[].source", "string", true, "directory on the host" },
+	{ "mounts[].destination", "string", true, "path in the container" },
+	{ "mounts[].readonly", "boolean", false, "default false" },
+	{ "mounts[].types", "array", false, TYPES_ABOUT "; without it all" },
+	{ "mounts[].types[]", "string", false, "an agent type" },
+	{ "user", "object", false, "who a container runs as that asks for root; 1000:1000" },
+	{ "user.uid", "integer", true, "1 to 2147483647" },
+	{ "user.gid", "integer", true, "1 to 2147483647" },
+	{ "agents", "object", false, "ceilings of agent types, in place of the built-in ones" },
+	{ "agents.*", "object", false, "a type, [a-z0-9-]; a new one begins as default" },
+	{ "agents.*.cpus", "number|string", false, "CPUs, such as 1.5" },
+	{ "agents.*.memory", "integer|string", false, "memory and swap, bytes or 2g" },
+	{ "agents.*.pids", "integer", false, "processes and threads" },
+	{ "agents.*.disk", "integer|string", false, "sum of the writable tmpfs, bytes or 512m" },
+	{ "agents.*.tmpExec", "boolean", false, "/tmp without noexec; default false" },
+	{ "unmarked", "string", false,
+	  "default, or refuse a container without agent type when its image allows several" },
+	{ "seccompFile", "string", false, "where engines find the frozen filter" },
+	{ "waivers", "array", false, "accepted deviations" },
+	{ "waivers[]", "object", false, "one waiver; agentType or image is needed" },
+	{ "waivers[].property", "string", true, "a property of the profile that can be waived" },
+	{ "waivers[].agentType", "string", false, "for this agent type" },
+	{ "waivers[].image", "string", false, "for this image: name, digest or imageId" },
+	{ "waivers[].reason", "string", true, "why" },
+	{ "waivers[].owner", "string", true, "who answers for it" },
+	{ "waivers[].expires", "string", true, "YYYY-MM-DD or YYYY-MM-DDTHH:MM:SSZ, UTC" },
+	{ "network", "object", false, "reserved, must be empty" },
+	{ "cache", "object", false, "reserved, must be empty" },
+	{ "audit", "object", false, "reserved, must be empty" },
+};
+const size_t HARD_POLICY_KEYS_COUNT = AQE_COUNT(HARD_POLICY_KEYS);
+
+static const char *const RESERVED[] = { "network", "cache", "audit", NULL };
+
+/* What a row's path ends with below `parent` (NULL: the root), or NULL when it is no direct child:
+ * "name", "*" or "[]". */
+static const char *tail_below(const struct hard_policy_key *row,
+			      const struct hard_policy_key *parent)
+{
+	const char *tail = row->path;
+
+	if (parent) {
+		if (!aqe_starts(tail, parent->path))
+			return NULL;
+		tail += strlen(parent->path);
+		if (*tail == '.')
+			tail++;
+		else if (*tail != '[')
+			return NULL;
+	}
+	if (tail[0] == '[')
+		return strcmp(tail, "[]") == 0 ? tail : NULL;
+	return tail[0] && !strpbrk(tail, ".[") ? tail : NULL;
+}
+
+/* The row of a value whose parent has the row `parent`, or NULL. */
+static const struct hard_policy_key *row_of(const struct aqe_json *v,
+					    const struct hard_policy_key *parent)
+{
+	for (size_t i = 0; i < HARD_POLICY_KEYS_COUNT; i++) {
+		const char *tail = tail_below(&HARD_POLICY_KEYS[i], parent);
+
+		if (!tail)
+			continue;
+		if (v->key ? strcmp(tail, "*") == 0 || strcmp(tail, v->key) == 0 : *tail == '[')
+			return &HARD_POLICY_KEYS[i];
+	}
+	return NULL;
+}
+
+/* True when `types`, such as "integer|string", admits the value. */
+static bool type_ok(const char *types, const struct aqe_json *v)
+{
+	const char *name = aqe_json_type_name(v->type);
+	int64_t n = 0;
+
+	if (v->type == AQE_JSON_NUMBER && aqe_json_to_i64(v, INT64_MIN, INT64_MAX, &n) &&
+	    strstr(types, "integer"))
+		return true;
+	/* None of the six names contains another one. */
+	return strstr(types, name) != NULL;
+}
+
+static int unknown_key(const struct hard_policy_file *f, const struct aqe_json *v,
+		       const struct hard_policy_key *parent, struct aqe_err *e)
+{
+	AQE_AUTO_BUF struct aqe_buf known = AQE_BUF_INIT(1024);
+
+	if (parent && aqe_str_in(parent->path, RESERVED))
+		return hard_policy_fault(f, v, e,
+					 "is not known: '%s' is reserved for a later version and "
+					 "must be empty",
+					 parent->path);
+	for (size_t i = 0; i < HARD_POLICY_KEYS_COUNT; i++) {
+		const char *tail = tail_below(&HARD_POLICY_KEYS[i], parent);
+
+		if (tail)
+			(void)aqe_buf_addf(&known, "%s%s", known.len ? ", " : "", tail);
+	}
+	return hard_policy_fault(f, v, e, "is not a key of the policy; known here: %s",
+				 aqe_buf_str(&known));
+}
+
+static int check_required(const struct hard_policy_file *f, const struct aqe_json *obj,
+			  const struct hard_policy_key *row, struct aqe_err *e)
+{
+	for (size_t i = 0; i < HARD_POLICY_KEYS_COUNT; i++) {
+		const char *tail = tail_below(&HARD_POLICY_KEYS[i], row);
+
+		if (tail && HARD_POLICY_KEYS[i].required && !aqe_json_get(obj, tail))
+			return hard_policy_fault(f, obj, e, "has no '%s': %s", tail,
+						 HARD_POLICY_KEYS[i].about);
+	}
+	return AQE_OK;
+}
+
+static int check_value(const struct hard_policy_file *f, const struct aqe_json *v,
+		       const struct hard_policy_key *parent, const struct hard_policy_key **ret_row,
+		       struct aqe_err *e)
+{
+	const struct hard_policy_key *row = row_of(v, parent);
+
+	if (!row)
+		return unknown_key(f, v, parent, e);
+	if (!type_ok(row->type, v))
+		return hard_policy_fault(f, v, e, "is %s, wanted %s: %s",
+					 aqe_json_type_name(v->type), row->type, row->about);
+	*ret_row = row;
+	return v->type == AQE_JSON_OBJECT ? check_required(f, v, row, e) : AQE_OK;
+}
+
+int hard_policy_file_check(const struct hard_policy_file *f, struct aqe_err *e)
+{
+	const struct hard_policy_key *rows[DEPTH_MAX] = { NULL }; /* rows[d]: of the value at d */
+	const struct aqe_json *v = f->root;
+	size_t depth = 0;
+	int rc;
+
+	if (v->type != AQE_JSON_OBJECT)
+		return hard_policy_fault(f, v, e, "is %s, wanted object",
+					 aqe_json_type_name(v->type));
+	rc = check_required(f, v, NULL, e);
+	while (!rc) {
+		bool has_children = v->type == AQE_JSON_OBJECT || v->type == AQE_JSON_ARRAY;
+
+		if (has_children && v->first) {
+			v = v->first;
+			depth++;
+		} else {
+			while (v != f->root && !v->next) {
+				v = v->parent;
+				depth--;
+			}
+			if (v == f->root)
+				return AQE_OK;
+			v = v->next;
+		}
+		/* Cannot happen: a row as deep does not exist, so its parent was refused. */
+		if (depth >= DEPTH_MAX)
+			return hard_policy_fault(f, v, e, "is nested too deep");
+		rc = check_value(f, v, rows[depth - 1], &rows[depth], e);
+	}
+	return rc;
+}
