@@ -202,11 +202,10 @@ int oci_doc_parse(struct aqe_arena *a, enum oci_doc kind, const char *text, size
 
 /* ---- issues ---- */
 
-/* Members of a map that differ from an earlier one only in letter case. */
+/* Members of a map that differ from an earlier one only in letter case. None is found when an edit
+ * has removed one of the two: the reader's mark stays. */
 static int fold_issues(const struct aqe_json *map, oci_issue_fn *fn, void *arg)
 {
-	bool any = false;
-
 	for (const struct aqe_json *b = map->first; b; b = b->next) {
 		for (const struct aqe_json *a = map->first; a != b; a = a->next) {
 			struct oci_issue issue = { OCI_ISSUE_FOLD, b, NULL };
@@ -214,17 +213,11 @@ static int fold_issues(const struct aqe_json *map, oci_issue_fn *fn, void *arg)
 
 			if (!oci_fold_eq(a->key, b->key))
 				continue;
-			any = true;
 			r = fn(arg, &issue);
 			if (r)
 				return r;
 			break;
 		}
-	}
-	if (!any) { /* the reader folds more than we do: name the map */
-		struct oci_issue issue = { OCI_ISSUE_FOLD, map, NULL };
-
-		return fn(arg, &issue);
 	}
 	return 0;
 }
