@@ -204,9 +204,7 @@ int aqe_fs_read_beneath(int dirfd, const char *path, unsigned rules, struct aqe_
 	if (rc)
 		return rc;
 	rc = aqe_fs_read_fd(fd, b, e);
-	if (rc)
-		(void)aqe_err_wrap(e, "'%s'", path);
-	return rc;
+	return rc ? aqe_err_wrap(e, "'%s'", path) : AQE_OK;
 }
 
 int aqe_fs_read_kernel(int dirfd, const char *path, struct aqe_buf *b, struct aqe_err *e)
@@ -218,9 +216,7 @@ int aqe_fs_read_kernel(int dirfd, const char *path, struct aqe_buf *b, struct aq
 	if (rc)
 		return rc;
 	rc = aqe_fs_read_fd(fd, b, e);
-	if (rc)
-		(void)aqe_err_wrap(e, "'%s'", path);
-	return rc;
+	return rc ? aqe_err_wrap(e, "'%s'", path) : AQE_OK;
 }
 
 /* ---- writing ---- */
@@ -294,8 +290,7 @@ int aqe_fs_write_file(int dirfd, const char *name, mode_t mode, const void *p, s
 	if (!rc)
 		return AQE_OK;
 	(void)unlinkat(dirfd, temp.p, 0); /* the first failure is what counts */
-	(void)aqe_err_wrap(e, "write '%s'", name);
-	return rc;
+	return e ? aqe_err_wrap(e, "write '%s'", name) : rc;
 }
 
 int aqe_fs_ensure_dir(int dirfd, const char *name, mode_t mode, int *ret_fd, struct aqe_err *e)
