@@ -90,7 +90,7 @@ void *aqe_arena_alloc(struct aqe_arena *a, size_t n)
 	size_t size;
 	void *p;
 
-	if (n > a->left)
+	if (n > a->left || n > SIZE_MAX - ALIGN)
 		return NULL;
 	size = (n / ALIGN + (n % ALIGN != 0)) * ALIGN;
 	if (size > a->left)
