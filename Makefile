@@ -129,7 +129,12 @@ $(B)/aqe-shim: $(B)/shim/main_shim.o $(B)/libaqe.a
 
 $(B)/unit/%: $(B)/tests/unit/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(TEST_LINK) -o $@ $^ -lcheck -lsubunit -lm -lrt -lpthread $(DYN_LIBS) $(LDFLAGS)
+	$(CC) $(ALL_CFLAGS) $(TEST_LINK) $(TEST_WRAP) -o $@ $^ -lcheck -lsubunit -lm -lrt -lpthread $(DYN_LIBS) $(LDFLAGS)
+
+# A unit test that includes this header can make the n-th allocation fail.
+FAULT_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell grep -sl 'tests/fakes/fake_alloc\.h' tests/unit/*.c))
+$(FAULT_TESTS): $(B)/tests/fakes/fake_alloc.o
+$(FAULT_TESTS): private TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)

@@ -110,7 +110,7 @@ int hard_policy_files_one(struct hard_policy_files *fs, const char *path, struct
 	return rc ? rc : add_file(fs, path, &b, e);
 }
 
-/* Reads `name` below `dirfd`; absent is 0 files. */
+/* Reads `name` below `dirfd`. */
 static int add_named(struct hard_policy_files *fs, int dirfd, const char *dir, const char *name,
 		     struct aqe_err *e)
 {
@@ -122,7 +122,7 @@ static int add_named(struct hard_policy_files *fs, int dirfd, const char *dir, c
 		return nomem(e);
 	rc = aqe_fs_read_beneath(dirfd, name, AQE_FS_TRUSTED, &b, e);
 	if (rc)
-		return rc == AQE_E_ABSENT ? rc : parse_fault(path, e);
+		return parse_fault(path, e);
 	return add_file(fs, path, &b, e);
 }
 

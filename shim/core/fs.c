@@ -204,7 +204,9 @@ int aqe_fs_read_beneath(int dirfd, const char *path, unsigned rules, struct aqe_
 	if (rc)
 		return rc;
 	rc = aqe_fs_read_fd(fd, b, e);
-	return rc ? aqe_err_wrap(e, "'%s'", path) : AQE_OK;
+	if (rc)
+		(void)aqe_err_wrap(e, "'%s'", path);
+	return rc;
 }
 
 int aqe_fs_read_kernel(int dirfd, const char *path, struct aqe_buf *b, struct aqe_err *e)
@@ -216,7 +218,9 @@ int aqe_fs_read_kernel(int dirfd, const char *path, struct aqe_buf *b, struct aq
 	if (rc)
 		return rc;
 	rc = aqe_fs_read_fd(fd, b, e);
-	return rc ? aqe_err_wrap(e, "'%s'", path) : AQE_OK;
+	if (rc)
+		(void)aqe_err_wrap(e, "'%s'", path);
+	return rc;
 }
 
 /* ---- writing ---- */
@@ -290,7 +294,8 @@ int aqe_fs_write_file(int dirfd, const char *name, mode_t mode, const void *p, s
 	if (!rc)
 		return AQE_OK;
 	(void)unlinkat(dirfd, temp.p, 0); /* the first failure is what counts */
-	return e ? aqe_err_wrap(e, "write '%s'", name) : rc;
+	(void)aqe_err_wrap(e, "write '%s'", name);
+	return rc;
 }
 
 int aqe_fs_ensure_dir(int dirfd, const char *name, mode_t mode, int *ret_fd, struct aqe_err *e)

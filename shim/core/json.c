@@ -135,15 +135,15 @@ static void pass_token(struct reader *r)
 /* Moves to where yajl found a fault. */
 static void seek_fault(struct reader *r)
 {
+	/* Before the end of the text, the last byte that yajl took is the fault or part of it. */
+	size_t more = r->finishing ? 0 : 1;
 	size_t end = r->finishing ? r->len : yajl_get_bytes_consumed(r->yajl);
 
 	skip_blank(r);
-	while (r->off + 1 < end && (r->text[r->off] == ',' || r->text[r->off] == ':')) {
+	while (r->off + more < end && (r->text[r->off] == ',' || r->text[r->off] == ':')) {
 		r->off++;
 		skip_blank(r);
 	}
-	if (r->finishing)
-		r->off = r->len;
 }
 
 static void seek_offset(struct reader *r, size_t off)
