@@ -56,6 +56,12 @@ struct hard_ctx {
 AQE_MUST_CHECK int hard_verify(const struct hard_ctx *ctx, const struct aqe_json *spec,
 			       struct hard_report *report, struct aqe_err *e);
 
+/* The policy's entry for the image a document claims: `image_digest` (may be NULL), else annotation
+ * io.aqe.image.digest, else io.aqe.image.id; NULL when none of them is pinned. A claim, not a
+ * proof: for the gate only. */
+const struct hard_image *hard_verify_entry(const struct hard_policy *policy,
+					   const struct aqe_json *spec, const char *image_digest);
+
 /* Judges what only the host can tell, about mount sources of a spec that hard_verify() passed:
  * opened without links, right type and owner, no engine socket in, at or below them by inode, no
  * host mount below an rbind source; root.path is a real directory. Adds to the report. */

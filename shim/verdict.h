@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* What `verify` says about one file, and how it is written: text for people, JSON for programs
+ * (version 1: members are only ever added). */
+#ifndef AQE_SHIM_VERDICT_H
+#define AQE_SHIM_VERDICT_H
+
+#include <stdbool.h>
+
+#include "hardening/report.h"
+#include "shim/core/buf.h"
+#include "shim/core/err.h"
+#include "shim/exit.h"
+
+/* In rising order of exit status: of several files the highest counts. */
+enum shim_verdict {
+	SHIM_VERDICT_CONFORM,
+	SHIM_VERDICT_VIOLATE,
+	SHIM_VERDICT_MALFORMED, /* error has the place */
+	SHIM_VERDICT_UNKNOWN,   /* error, or a property that could not be decided */
+};
+
+struct shim_judged {
+	const char *file; /* as the user wrote it; "-" is standard input */
+	const char *kind; /* "spec" */
+	enum shim_verdict verdict;
+	const struct hard_report *report; /* never NULL; all unknown when there is an error */
+	struct aqe_err error;             /* code 0: none */
+	int64_t now_s;                    /* for waivers that end soon */
+};
+
+const char *shim_verdict_name(enum shim_verdict verdict);
+enum shim_exit shim_verdict_exit(enum shim_verdict verdict);
+
+enum shim_text_flag {
+	SHIM_TEXT_ALL = 1U << 0, /* also properties that hold, and every further finding */
+	SHIM_TEXT_COLOUR = 1U << 1,
+};
+/* One line a failed or waived property, and a summary line. */
+void shim_report_text(const struct shim_judged *j, unsigned flags, struct aqe_buf *b);
+/* One JSON object on one line: every property in the profile's order. */
+void shim_report_json(const struct shim_judged *j, struct aqe_buf *b);
+
+#endif
