@@ -5,9 +5,9 @@
 #define AQE_SHIM_EXIT_H
 
 enum shim_exit {
-	SHIM_EXIT_OK = 0,        /* done; `verify`: the document conforms */
-	SHIM_EXIT_FAILED = 1,    /* refused or failed; `verify`: the document violates the profile */
-	SHIM_EXIT_USAGE = 2,     /* wrong command line */
+	SHIM_EXIT_OK = 0,     /* done; `verify`: the document conforms */
+	SHIM_EXIT_FAILED = 1, /* refused or failed; `verify`: the document violates the profile */
+	SHIM_EXIT_USAGE = 2,  /* wrong command line */
 	SHIM_EXIT_MALFORMED = 3, /* `verify`: input is not a well-formed document */
 	SHIM_EXIT_UNDECIDED = 4, /* `verify`: could not decide; others: internal error */
 };
