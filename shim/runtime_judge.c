@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/core/cleanup.h"
+#include "shim/core/clock.h"
+#include "shim/core/fs.h"
+#include "shim/core/proc.h"
+#include "shim/core/text.h"
+#include "shim/env.h"
+#include "shim/runtime.h"
+
+#define CONFIG_NAME "config.json"
+
+static int nomem(struct aqe_err *e)
+{
+	return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the decision");
+}
+
+/* A path of the command line as an absolute one; the engine's working directory is still ours. */
+static int absolute(struct shim_rt *rt, const char *path, const char **ret, struct aqe_err *e)
+{
+	char cwd[4096];
+
+	if (path[0] == '/') {
+		*ret = path;
+		return 0;
+	}
+	if (!getcwd(cwd, sizeof(cwd)) || cwd[0] != '/')
+		return aqe_err_set(e, AQE_E_SYS, errno, "find the working directory");
+	*ret = strcmp(path, ".") == 0 ? aqe_arena_dup(rt->arena, cwd)
+				      : aqe_arena_fmt(rt->arena, "%s/%s", cwd, path);
+	return *ret ? 0 : nomem(e);
+}
+
+/* The engine's document, read once (R1). */
+static int read_bundle(struct shim_rt *rt, struct shim_judged *j, struct aqe_err *e)
+{
+	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(OCI_DOC_LIMITS.bytes);
+	AQE_AUTO_BUF struct aqe_buf path = AQE_BUF_INIT(4096);
+	AQE_AUTO_FD int fd = -1;
+	const char *bundle = shim_argv_option(&rt->av, "bundle");
+	int rc = absolute(rt, bundle && *bundle ? bundle : ".", &bundle, e);
+
+	if (rc == 0)
+		rc = aqe_fs_open_dir(bundle, &fd, e);
+	if (rc == 0)
+		rc = aqe_fs_fd_path(fd, &path, e);
+	if (rc < 0)
+		return aqe_err_wrap(e, "bundle");
+	j->bundle = aqe_arena_dup(rt->arena, aqe_buf_str(&path));
+	if (!j->bundle)
+		return nomem(e);
+	rc = aqe_fs_read_beneath(fd, CONFIG_NAME, AQE_FS_TRUSTED, &text, e);
+	if (rc == 0)
+		rc = oci_doc_parse(rt->arena, OCI_DOC_CONFIG, aqe_buf_str(&text), text.len, &j->in,
+				   e);
+	return rc < 0 ? aqe_err_wrap(e, "%.200s/" CONFIG_NAME, j->bundle) : 0;
+}
+
+/* Who is it: image, policy entry, agent type. */
+static int identify(struct shim_rt *rt, struct shim_judged *j, struct aqe_err *e)
+{
+	const struct oci_identity_in in = {
+		.bundle = j->bundle,
+		.pid_file = shim_argv_option(&rt->av, "pid-file"),
+		.id = rt->av.id,
+		.config = j->in,
+	};
+	int rc = oci_identify(rt->arena, &in, &j->image, e);
+
+	if (rc < 0)
+		return aqe_err_wrap(e, "image");
+	if (j->image.known)
+		j->ctx.entry = hard_policy_image(j->policy, j->image.image_id, j->image.digests,
+						 j->image.n_digests);
+	return 0;
+}
+
+/* A container whose image nothing pins is no agent of any type: it gets the default ceilings, and
+ * `digest` refuses it unless it is waived. */
+static int choose_agent(struct shim_judged *j, struct aqe_err *e)
+{
+	const char *asked = hard_agent_marker(j->in, j->image.label_agent_type);
+
+	if (!j->ctx.entry) {
+		j->ctx.agent = hard_policy_agent(j->policy, "default");
+		if (!j->ctx.agent)
+			j->ctx.agent = hard_agent_default();
+		return 0;
+	}
+	return hard_agent_choose(j->policy, j->ctx.entry, asked, &j->ctx.agent, e);
+}
+
+static int make_context(struct shim_rt *rt, struct shim_judged *j, struct aqe_err *e)
+{
+	struct hard_host *host = aqe_arena_alloc(rt->arena, sizeof(*host));
+	int rc;
+
+	if (!host)
+		return nomem(e);
+	rc = hard_host_read(host, e);
+	if (rc < 0)
+		return aqe_err_wrap(e, "host");
+	j->ctx.policy = j->policy;
+	j->ctx.image = &j->image;
+	j->ctx.container_id = rt->av.id;
+	j->ctx.bundle = j->bundle;
+	j->ctx.host = host;
+	j->ctx.now_s = AQE_CLOCK_SYSTEM.now_s(AQE_CLOCK_SYSTEM.self);
+	return 0;
+}
+
+/* `enforce` tightens and then judges what came out, never what went in. */
+static int decide(struct shim_rt *rt, struct shim_judged *j, struct aqe_err *e)
+{
+	struct aqe_json *doc = j->in;
+	int rc = 0;
+
+	if (j->policy->mode != HARD_MODE_VERIFY) {
+		doc = NULL;
+		hard_report_init(&j->report, rt->arena);
+		rc = hard_rewrite(&j->ctx, rt->arena, j->in, &j->report, &doc, e);
+	}
+	if (rc < 0 || !doc)
+		return rc;
+	hard_report_init(&j->report, rt->arena);
+	rc = hard_verify(&j->ctx, doc, &j->report, e);
+	if (rc == 0 && hard_report_ok(&j->report))
+		rc = hard_verify_host(&j->ctx, doc, &j->report, e);
+	if (rc == 0 && hard_report_ok(&j->report))
+		j->out = doc;
+	return rc;
+}
+
+int shim_judge(struct shim_rt *rt, struct hard_policy *policy, struct shim_judged *ret,
+	       struct aqe_err *e)
+{
+	int rc;
+
+	*ret = (struct shim_judged){ .policy = policy };
+	hard_report_init(&ret->report, rt->arena);
+	rc = read_bundle(rt, ret, e);
+	if (rc == 0)
+		rc = identify(rt, ret, e);
+	if (rc == 0)
+		rc = choose_agent(ret, e);
+	if (rc == 0)
+		rc = make_context(rt, ret, e);
+	return rc < 0 ? rc : decide(rt, ret, e);
+}
+
+/* ---- the record of a decision ---- */
+
+static bool is_bind(const struct aqe_json *mount)
+{
+	const struct aqe_json *options = aqe_json_get(mount, "options");
+
+	return aqe_json_has_str(options, "bind") || aqe_json_has_str(options, "rbind");
+}
+
+static int bind_id(const struct aqe_json *mount, struct hard_bind_id *ret, struct aqe_err *e)
+{
+	const char *source = aqe_json_str(aqe_json_get(mount, "source"));
+	AQE_AUTO_FD int fd = -1;
+	struct stat st;
+	int rc;
+
+	ret->destination = aqe_json_str(aqe_json_get(mount, "destination"));
+	if (!source || !ret->destination)
+		return aqe_err_set(e, AQE_E_INTERNAL, 0, "a judged mount has no source");
+	rc = aqe_fs_open_nolinks(source, O_PATH, &fd, e);
+	if (rc < 0)
+		return rc;
+	if (fstat(fd, &st) < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "stat '%s'", source);
+	ret->dev = st.st_dev;
+	ret->ino = st.st_ino;
+	return 0;
+}
+
+static int bind_ids(struct shim_rt *rt, const struct aqe_json *spec, struct shim_record *ret,
+		    struct aqe_err *e)
+{
+	const struct aqe_json *mounts = aqe_json_get(spec, "mounts");
+	struct hard_bind_id *ids;
+	size_t n = 0;
+
+	ids = aqe_arena_calloc(rt->arena, (mounts ? mounts->len : 0) + 1, sizeof(*ids));
+	if (!ids)
+		return nomem(e);
+	for (const struct aqe_json *m = mounts ? mounts->first : NULL; m; m = m->next) {
+		int rc = is_bind(m) ? bind_id(m, &ids[n], e) : 0;
+
+		if (rc < 0)
+			return aqe_err_wrap(e, "mounts");
+		n += is_bind(m) ? 1 : 0;
+	}
+	ret->binds = ids;
+	ret->n_binds = n;
+	return 0;
+}
+
+/* What the policy waives for this container, so that `start` and `exec` need no policy. */
+static int waivers(struct shim_rt *rt, const struct shim_judged *j, struct shim_record *ret,
+		   struct aqe_err *e)
+{
+	struct hard_waiver *list = aqe_arena_calloc(rt->arena, HARD_PROP_COUNT, sizeof(*list));
+	size_t n = 0;
+
+	if (!list)
+		return nomem(e);
+	for (int p = 0; p < HARD_PROP_COUNT; p++) {
+		const struct hard_waiver *w =
+			hard_policy_waiver(j->policy, (enum hard_prop)p, j->ctx.agent->type,
+					   j->ctx.entry, j->ctx.now_s);
+
+		if (w)
+			list[n++] = *w;
+	}
+	ret->waivers = list;
+	ret->n_waivers = n;
+	return 0;
+}
+
+/* Without the engine's pid file, one of ours: `start` must find the process cheaply. */
+static int pid_file(struct shim_rt *rt, struct shim_record *ret, struct aqe_err *e)
+{
+	const char *given = shim_argv_option(&rt->av, "pid-file");
+
+	if (given)
+		return absolute(rt, given, &ret->pid_file, e);
+	ret->pid_file = aqe_arena_fmt(rt->arena, "%s/" SHIM_RECORD_PID, rt->dir.path);
+	return ret->pid_file ? 0 : nomem(e);
+}
+
+int shim_judge_record(struct shim_rt *rt, const struct shim_judged *j, struct shim_record *ret,
+		      struct aqe_err *e)
+{
+	int rc;
+
+	*ret = (struct shim_record){
+		.id = rt->av.id,
+		.mode = j->policy->mode,
+		.engine = j->image.engine,
+		.bundle = j->bundle,
+		.runtime = j->policy->runtime_path,
+		.runtime_digest = j->policy->runtime_digest,
+		.xdg_runtime_dir = shim_env_get(rt->envp, "XDG_RUNTIME_DIR"),
+		.image_id = j->image.known ? j->image.image_id : NULL,
+		.image_name = j->image.name,
+		.digests = j->image.digests,
+		.n_digests = j->image.n_digests,
+		.agent = *(j->ctx.agent ? j->ctx.agent : hard_agent_default()),
+		.policy_digest = j->policy->digest,
+		.policy_files = j->policy->files,
+		.uid = j->policy->uid,
+		.gid = j->policy->gid,
+		.cgroups_path =
+			aqe_json_str(aqe_json_at(j->out ? j->out : j->in, "/linux/cgroupsPath")),
+		.creator = getpid(),
+		.by_run = rt->av.verb == SHIM_VERB_RUN,
+		.created_s = AQE_CLOCK_SYSTEM.now_s(AQE_CLOCK_SYSTEM.self),
+	};
+	rc = aqe_proc_start_time(ret->creator, &ret->creator_start, e);
+	if (rc == 0)
+		rc = pid_file(rt, ret, e);
+	if (rc == 0 && j->out)
+		rc = bind_ids(rt, j->out, ret, e);
+	if (rc == 0 && j->ctx.agent)
+		rc = waivers(rt, j, ret, e);
+	return rc;
+}

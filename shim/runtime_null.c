@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "shim/core/cleanup.h"
+#include "shim/core/text.h"
+#include "shim/runtime.h"
+
+static bool has_userns(const struct aqe_json *spec)
+{
+	const struct aqe_json *list = aqe_json_at(spec, "/linux/namespaces");
+
+	for (const struct aqe_json *ns = list ? list->first : NULL; ns; ns = ns->next) {
+		if (aqe_str_eq(aqe_json_str(aqe_json_get(ns, "type")), "user"))
+			return true;
+	}
+	return false;
+}
+
+static bool is_null(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
+}
+
+/* A null node on a tmpfs that is mounted nowhere: it ends with its last descriptor. */
+static int open_private_null(int flags, struct aqe_err *e)
+{
+	AQE_AUTO_FD int fs = (int)syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC);
+	AQE_AUTO_FD int mnt = -1;
+	int fd;
+
+	if (fs >= 0 && syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
+		mnt = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID);
+	if (mnt < 0 || mknodat(mnt, "null", S_IFCHR | 0666, makedev(1, 3)) < 0 ||
+	    fchmodat(mnt, "null", 0666, 0) < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "make a private null device");
+	fd = openat(mnt, "null", flags | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "open a private null device");
+	return fd;
+}
+
+static int replace(int fd, struct aqe_err *e)
+{
+	int flags = fcntl(fd, F_GETFL);
+	AQE_AUTO_FD int private = -1;
+
+	if (flags < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "read the flags of descriptor %d", fd);
+	private = open_private_null(flags & (O_ACCMODE | O_APPEND | O_NONBLOCK), e);
+	if (private < 0)
+		return private;
+	if (dup3(private, fd, 0) < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "replace descriptor %d", fd);
+	return 0;
+}
+
+int shim_null_protect(const struct shim_rt *rt, const struct aqe_json *spec, struct aqe_err *e)
+{
+	/* only root of the host owns the node */
+	if (rt->state.rootless || !has_userns(spec))
+		return 0;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		int rc = is_null(fd) ? replace(fd, e) : 0;
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
