@@ -296,32 +296,54 @@ static void move_matching(const struct machine *m, struct state *s, struct state
 	}
 }
 
+static bool range_empty(const struct state *s, size_t lo, size_t hi)
+{
+	for (size_t i = lo; i < hi; i++) {
+		if (s->nrs[i / 64] & (1ULL << (i % 64)))
+			return false;
+	}
+	return true;
+}
+
+/* The numbers for which a comparison holds are one range of the sorted list. */
+static void range_of(const struct hard_bpf_query *q, unsigned op, uint32_t k, size_t *lo,
+		     size_t *hi)
+{
+	*hi = q->n_nrs;
+	*lo = lower_bound(q, k);
+	bool found = *lo < *hi && q->nrs[*lo] == k;
+
+	if (op == BPF_JEQ)
+		*hi = *lo + found;
+	else if (op == BPF_JGT)
+		*lo += found;
+}
+
 /* A test of the syscall number splits the set exactly: the numbers for which it holds go to the
  * true branch, the rest goes on in `s` with the false branch. */
 static int split_nrs(struct machine *m, struct state *s, const struct hard_bpf_insn *in,
 		     struct aqe_err *e)
 {
 	struct state *yes = &m->open[m->n_open];
-	size_t base = s->pc + 1, n = m->q->n_nrs;
+	size_t base = s->pc + 1, lo = 0, hi = m->q->n_nrs;
 	unsigned op = BPF_OP(in->code);
+	bool ranged = s->a.mask == UINT32_MAX && op != BPF_JSET;
 
+	if (ranged)
+		range_of(m->q, op, in->k, &lo, &hi);
+	if (ranged && hi - lo <= 1 && range_empty(s, lo, hi)) {
+		s->pc = base + in->jf; /* the usual case in a long chain of JEQ: nothing to copy */
+		return 0;
+	}
 	if (m->n_open == OPEN_MAX)
 		return aqe_err_set(e, AQE_E_LIMIT, 0, "filter branches more than %d times",
 				   OPEN_MAX);
 	*yes = *s;
 	memset(yes->nrs, 0, sizeof(yes->nrs));
-	if (s->a.mask != UINT32_MAX || op == BPF_JSET) {
+	if (ranged)
+		move_range(s, yes, lo, hi);
+	else
 		move_matching(m, s, yes, in);
-	} else {
-		size_t lo = lower_bound(m->q, in->k);
-		bool found = lo < n && m->q->nrs[lo] == in->k;
-
-		if (op == BPF_JEQ)
-			n = lo + found;
-		else if (op == BPF_JGT)
-			lo += found;
-		move_range(s, yes, lo, n);
-	}
 	yes->pc = base + in->jt;
 	s->pc = base + in->jf;
 	if (!set_empty(m, yes))
@@ -487,8 +509,15 @@ struct insn_rule {
 	enum { ARG_NONE, ARG_DATA, ARG_MEM, ARG_JA, ARG_COND, ARG_DIV, ARG_SHIFT } arg;
 };
 
+/* The ones that libseccomp writes most come first: the table is searched for every instruction. */
 static const struct insn_rule insn_rules[] = {
+	{ BPF_JMP | BPF_JEQ | BPF_K, ARG_COND },
+	{ BPF_RET | BPF_K, ARG_NONE },
 	{ BPF_LD | BPF_W | BPF_ABS, ARG_DATA },
+	{ BPF_ALU | BPF_AND | BPF_K, ARG_NONE },
+	{ BPF_JMP | BPF_JGE | BPF_K, ARG_COND },
+	{ BPF_JMP | BPF_JGT | BPF_K, ARG_COND },
+	{ BPF_JMP | BPF_JA, ARG_JA },
 	{ BPF_LD | BPF_W | BPF_LEN, ARG_NONE },
 	{ BPF_LDX | BPF_W | BPF_LEN, ARG_NONE },
 	{ BPF_LD | BPF_IMM, ARG_NONE },
@@ -505,7 +534,6 @@ static const struct insn_rule insn_rules[] = {
 	{ BPF_ALU | BPF_MUL | BPF_X, ARG_NONE },
 	{ BPF_ALU | BPF_DIV | BPF_K, ARG_DIV },
 	{ BPF_ALU | BPF_DIV | BPF_X, ARG_NONE },
-	{ BPF_ALU | BPF_AND | BPF_K, ARG_NONE },
 	{ BPF_ALU | BPF_AND | BPF_X, ARG_NONE },
 	{ BPF_ALU | BPF_OR | BPF_K, ARG_NONE },
 	{ BPF_ALU | BPF_OR | BPF_X, ARG_NONE },
@@ -518,14 +546,9 @@ static const struct insn_rule insn_rules[] = {
 	{ BPF_ALU | BPF_NEG, ARG_NONE },
 	{ BPF_MISC | BPF_TAX, ARG_NONE },
 	{ BPF_MISC | BPF_TXA, ARG_NONE },
-	{ BPF_RET | BPF_K, ARG_NONE },
 	{ BPF_RET | BPF_A, ARG_NONE },
-	{ BPF_JMP | BPF_JA, ARG_JA },
-	{ BPF_JMP | BPF_JEQ | BPF_K, ARG_COND },
 	{ BPF_JMP | BPF_JEQ | BPF_X, ARG_COND },
-	{ BPF_JMP | BPF_JGT | BPF_K, ARG_COND },
 	{ BPF_JMP | BPF_JGT | BPF_X, ARG_COND },
-	{ BPF_JMP | BPF_JGE | BPF_K, ARG_COND },
 	{ BPF_JMP | BPF_JGE | BPF_X, ARG_COND },
 	{ BPF_JMP | BPF_JSET | BPF_K, ARG_COND },
 	{ BPF_JMP | BPF_JSET | BPF_X, ARG_COND },
@@ -574,6 +597,20 @@ static int check_program(const struct hard_bpf_insn *prog, size_t n, struct aqe_
 	return 0;
 }
 
+static void begin(struct state *s, const struct hard_bpf_query *q)
+{
+	memset(s, 0, sizeof(*s));
+	s->a = s->x = value_known(0);
+	for (size_t i = 0; i < BPF_MEMWORDS; i++)
+		s->mem[i] = value_known(0);
+	s->words[WORD_NR] = any;
+	s->words[WORD_ARCH] = known(q->arch);
+	s->words[WORD_IP] = s->words[WORD_IP + 1] = any;
+	memcpy(&s->words[WORD_ARGS], q->args, sizeof(q->args));
+	for (size_t i = 0; i < q->n_nrs; i++)
+		s->nrs[i / 64] |= 1ULL << (i % 64);
+}
+
 int hard_bpf_reach(const struct hard_bpf_insn *prog, size_t n_insns, const struct hard_bpf_query *q,
 		   uint16_t *ret, struct aqe_err *e)
 {
@@ -586,29 +623,21 @@ int hard_bpf_reach(const struct hard_bpf_insn *prog, size_t n_insns, const struc
 	if (q->n_nrs == 0 || q->n_nrs > HARD_BPF_NRS_MAX)
 		return aqe_err_set(e, AQE_E_LIMIT, 0, "%zu syscall numbers asked for, limit %d",
 				   q->n_nrs, HARD_BPF_NRS_MAX);
-	/* one more than may be open: the state being followed */
-	stack = calloc(OPEN_MAX + 1, sizeof(struct state));
+	/* not zeroed: a branch is written whole before it is read, and few are ever used */
+	stack = malloc(OPEN_MAX * sizeof(struct state));
 	if (!stack)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the filter's branches");
 	m.open = stack;
 	memset(ret, 0, q->n_nrs * sizeof(*ret));
 
-	struct state *s = &m.open[OPEN_MAX];
+	struct state s;
 
-	s->a = s->x = value_known(0);
-	for (size_t i = 0; i < BPF_MEMWORDS; i++)
-		s->mem[i] = value_known(0);
-	s->words[WORD_NR] = any;
-	s->words[WORD_ARCH] = known(q->arch);
-	s->words[WORD_IP] = s->words[WORD_IP + 1] = any;
-	memcpy(&s->words[WORD_ARGS], q->args, sizeof(q->args));
-	for (size_t i = 0; i < q->n_nrs; i++)
-		s->nrs[i / 64] |= 1ULL << (i % 64);
+	begin(&s, q);
 	for (;;) {
-		rc = follow(&m, s, e);
+		rc = follow(&m, &s, e);
 		if (rc < 0 || m.n_open == 0)
 			return rc;
-		*s = m.open[--m.n_open];
+		s = m.open[--m.n_open];
 	}
 }
 

@@ -14,11 +14,32 @@
 #define FLAG(bit) (bit), (bit)
 
 /* Families of linux/socket.h other than UNIX (1), INET (2), INET6 (10) and NETLINK (16). */
-#define FAMILY(name, number)                                 \
-	{ "socket", name, 0, number, ALL, -1, 0, 0 },        \
-	{                                                    \
-		"socketpair", name, 0, number, ALL, -1, 0, 0 \
+#define FAMILY(call, name, number)                   \
+	{                                            \
+		call, name, 0, number, ALL, -1, 0, 0 \
 	}
+#define FAMILIES(call)                                                                       \
+	FAMILY(call, "AF_UNSPEC", 0), FAMILY(call, "AF_AX25", 3), FAMILY(call, "AF_IPX", 4), \
+		FAMILY(call, "AF_APPLETALK", 5), FAMILY(call, "AF_NETROM", 6),               \
+		FAMILY(call, "AF_BRIDGE", 7), FAMILY(call, "AF_ATMPVC", 8),                  \
+		FAMILY(call, "AF_X25", 9), FAMILY(call, "AF_ROSE", 11),                      \
+		FAMILY(call, "AF_DECnet", 12), FAMILY(call, "AF_NETBEUI", 13),               \
+		FAMILY(call, "AF_SECURITY", 14), FAMILY(call, "AF_KEY", 15),                 \
+		FAMILY(call, "AF_PACKET", 17), FAMILY(call, "AF_ASH", 18),                   \
+		FAMILY(call, "AF_ECONET", 19), FAMILY(call, "AF_ATMSVC", 20),                \
+		FAMILY(call, "AF_RDS", 21), FAMILY(call, "AF_SNA", 22),                      \
+		FAMILY(call, "AF_IRDA", 23), FAMILY(call, "AF_PPPOX", 24),                   \
+		FAMILY(call, "AF_WANPIPE", 25), FAMILY(call, "AF_LLC", 26),                  \
+		FAMILY(call, "AF_IB", 27), FAMILY(call, "AF_MPLS", 28),                      \
+		FAMILY(call, "AF_CAN", 29), FAMILY(call, "AF_TIPC", 30),                     \
+		FAMILY(call, "AF_BLUETOOTH", 31), FAMILY(call, "AF_IUCV", 32),               \
+		FAMILY(call, "AF_RXRPC", 33), FAMILY(call, "AF_ISDN", 34),                   \
+		FAMILY(call, "AF_PHONET", 35), FAMILY(call, "AF_IEEE802154", 36),            \
+		FAMILY(call, "AF_CAIF", 37), FAMILY(call, "AF_ALG", 38),                     \
+		FAMILY(call, "AF_NFC", 39), FAMILY(call, "AF_VSOCK", 40),                    \
+		FAMILY(call, "AF_KCM", 41), FAMILY(call, "AF_QIPCRTR", 42),                  \
+		FAMILY(call, "AF_SMC", 43), FAMILY(call, "AF_XDP", 44),                      \
+		FAMILY(call, "AF_MCTP", 45)
 /* Protocols of linux/netlink.h other than NETLINK_ROUTE (0). */
 #define NETLINK(name, number)                              \
 	{                                                  \
@@ -35,48 +56,7 @@ const struct hard_arg_rule HARD_ARG_RULES[] = {
 	{ "clone", "CLONE_NEWUSER", 0, FLAG(0x10000000U), -1, 0, 0 },
 	{ "clone", "CLONE_NEWPID", 0, FLAG(0x20000000U), -1, 0, 0 },
 	{ "clone", "CLONE_NEWNET", 0, FLAG(0x40000000U), -1, 0, 0 },
-	FAMILY("AF_UNSPEC", 0),
-	FAMILY("AF_AX25", 3),
-	FAMILY("AF_IPX", 4),
-	FAMILY("AF_APPLETALK", 5),
-	FAMILY("AF_NETROM", 6),
-	FAMILY("AF_BRIDGE", 7),
-	FAMILY("AF_ATMPVC", 8),
-	FAMILY("AF_X25", 9),
-	FAMILY("AF_ROSE", 11),
-	FAMILY("AF_DECnet", 12),
-	FAMILY("AF_NETBEUI", 13),
-	FAMILY("AF_SECURITY", 14),
-	FAMILY("AF_KEY", 15),
-	FAMILY("AF_PACKET", 17),
-	FAMILY("AF_ASH", 18),
-	FAMILY("AF_ECONET", 19),
-	FAMILY("AF_ATMSVC", 20),
-	FAMILY("AF_RDS", 21),
-	FAMILY("AF_SNA", 22),
-	FAMILY("AF_IRDA", 23),
-	FAMILY("AF_PPPOX", 24),
-	FAMILY("AF_WANPIPE", 25),
-	FAMILY("AF_LLC", 26),
-	FAMILY("AF_IB", 27),
-	FAMILY("AF_MPLS", 28),
-	FAMILY("AF_CAN", 29),
-	FAMILY("AF_TIPC", 30),
-	FAMILY("AF_BLUETOOTH", 31),
-	FAMILY("AF_IUCV", 32),
-	FAMILY("AF_RXRPC", 33),
-	FAMILY("AF_ISDN", 34),
-	FAMILY("AF_PHONET", 35),
-	FAMILY("AF_IEEE802154", 36),
-	FAMILY("AF_CAIF", 37),
-	FAMILY("AF_ALG", 38),
-	FAMILY("AF_NFC", 39),
-	FAMILY("AF_VSOCK", 40),
-	FAMILY("AF_KCM", 41),
-	FAMILY("AF_QIPCRTR", 42),
-	FAMILY("AF_SMC", 43),
-	FAMILY("AF_XDP", 44),
-	FAMILY("AF_MCTP", 45),
+	FAMILIES("socket"),
 	NETLINK("NETLINK_USERSOCK", 2),
 	NETLINK("NETLINK_FIREWALL", 3),
 	NETLINK("NETLINK_SOCK_DIAG", 4),
@@ -97,6 +77,7 @@ const struct hard_arg_rule HARD_ARG_RULES[] = {
 	NETLINK("NETLINK_RDMA", 20),
 	NETLINK("NETLINK_CRYPTO", 21),
 	NETLINK("NETLINK_SMC", 22),
+	FAMILIES("socketpair"),
 	/* linux/personality.h; bit 30 is held at 0 because 0xffffffff only asks */
 	{ "personality", "MMAP_PAGE_ZERO", 0, 0x00100000U, 0x40100000U, -1, 0, 0 },
 	{ "personality", "ADDR_COMPAT_LAYOUT", 0, 0x00200000U, 0x40200000U, -1, 0, 0 },
@@ -224,9 +205,14 @@ static void fix_bits(struct hard_bpf_word *w, uint32_t value, uint32_t mask)
 
 static int argument_rules(struct prover *p, const struct hard_arch *arch, struct aqe_err *e)
 {
+	int64_t nr = -1;
+
 	for (size_t i = 0; i < HARD_ARG_RULES_COUNT; i++) {
 		const struct hard_arg_rule *r = &HARD_ARG_RULES[i];
-		int64_t nr = hard_scmp_number(arch, r->call);
+
+		/* the rules of one call stand together */
+		if (i == 0 || !aqe_str_eq(r->call, HARD_ARG_RULES[i - 1].call))
+			nr = hard_scmp_number(arch, r->call);
 		uint32_t one = (uint32_t)nr;
 		struct hard_bpf_query q = { arch->audit, &one, 1, { { 0, 0 } } };
 		unsigned arg = aqe_str_eq(r->call, "clone") ? arch->clone_flags_arg : r->arg;
