@@ -4,13 +4,12 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <sched.h>
-#include <seccomp.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "hardening/scmp.h"
 #include "shim/core/arena.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
@@ -76,47 +75,19 @@ static const struct rule RULES[] = {
 	{ "clone3", ACT_ERRNO, ENOSYS, 0, { { 0, 0, 0 } } },
 };
 
-/* Architectures by their runtime-spec names. `muxed`: libseccomp also lets socketcall(2) through
- * for a rule on socket, without its conditions, because they are behind a pointer: the families
- * cannot be limited there. */
-struct arch {
-	const char *name;
-	uint32_t token;
-	bool muxed;
-};
-
-static const struct arch ARCHES[] = {
-	{ "SCMP_ARCH_X86_64", SCMP_ARCH_X86_64, false },
-	{ "SCMP_ARCH_AARCH64", SCMP_ARCH_AARCH64, false },
-	{ "SCMP_ARCH_RISCV64", SCMP_ARCH_RISCV64, false },
-	{ "SCMP_ARCH_ARM", SCMP_ARCH_ARM, false },
-	{ "SCMP_ARCH_X32", SCMP_ARCH_X32, false },
-	{ "SCMP_ARCH_X86", SCMP_ARCH_X86, true },
-	{ "SCMP_ARCH_MIPS", SCMP_ARCH_MIPS, true },
-	{ "SCMP_ARCH_MIPS64", SCMP_ARCH_MIPS64, true },
-	{ "SCMP_ARCH_MIPS64N32", SCMP_ARCH_MIPS64N32, true },
-	{ "SCMP_ARCH_MIPSEL", SCMP_ARCH_MIPSEL, true },
-	{ "SCMP_ARCH_MIPSEL64", SCMP_ARCH_MIPSEL64, true },
-	{ "SCMP_ARCH_MIPSEL64N32", SCMP_ARCH_MIPSEL64N32, true },
-	{ "SCMP_ARCH_PARISC", SCMP_ARCH_PARISC, true },
-	{ "SCMP_ARCH_PARISC64", SCMP_ARCH_PARISC64, true },
-	{ "SCMP_ARCH_PPC", SCMP_ARCH_PPC, true },
-	{ "SCMP_ARCH_PPC64", SCMP_ARCH_PPC64, true },
-	{ "SCMP_ARCH_PPC64LE", SCMP_ARCH_PPC64LE, true },
-	{ "SCMP_ARCH_S390", SCMP_ARCH_S390, true },
-	{ "SCMP_ARCH_S390X", SCMP_ARCH_S390X, true },
+/* Elsewhere libseccomp also lets socketcall(2) through for a rule on socket, without the rule's
+ * conditions, because they are behind a pointer: the families cannot be limited there. */
+static const char *const PLAIN_ARCHES[] = {
+	"SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64", "SCMP_ARCH_RISCV64",
+	"SCMP_ARCH_ARM",    "SCMP_ARCH_X32",     NULL,
 };
 
 /* The machine's own architecture, NULL when the filter cannot be made tight there. */
-static const struct arch *native_arch(void)
+static const struct hard_arch *native_arch(void)
 {
-	const uint32_t token = seccomp_arch_native();
+	const struct hard_arch *arch = hard_arch_native();
 
-	for (size_t i = 0; i < AQE_COUNT(ARCHES); i++) {
-		if (ARCHES[i].token == token && !ARCHES[i].muxed)
-			return &ARCHES[i];
-	}
-	return NULL;
+	return arch && aqe_str_in(arch->name, PLAIN_ARCHES) ? arch : NULL;
 }
 
 static int put_rule_head(struct aqe_arena *a, struct aqe_json *rule, const char *const *names,
@@ -180,7 +151,7 @@ static int put_rules(struct aqe_arena *a, struct aqe_json *root)
 
 struct aqe_json *hard_seccomp_frozen(struct aqe_arena *a)
 {
-	const struct arch *arch = native_arch();
+	const struct hard_arch *arch = native_arch();
 	struct aqe_json *root = arch ? aqe_json_new_object(a) : NULL;
 	int rc;
 
@@ -210,7 +181,12 @@ bool hard_seccomp_is_frozen(const struct aqe_json *seccomp)
 
 bool hard_seccomp_known(const char *name)
 {
-	return name && seccomp_syscall_resolve_name(name) != __NR_SCMP_ERROR;
+	const struct hard_arch *native = hard_arch_native();
+	bool known = native && name && hard_scmp_number(native, name) >= 0;
+
+	for (size_t i = 0; !known && name && i < HARD_ARCHS_COUNT; i++)
+		known = hard_scmp_number(&HARD_ARCHS[i], name) >= 0;
+	return known;
 }
 
 /* ---- R31: structural rules for any other filter ---- */
@@ -432,27 +408,18 @@ static void check_rule(struct hard_report *r, const struct aqe_json *rule)
 		check_arg(r, arg, &seen);
 }
 
-static const struct arch *arch_by_name(const char *name)
-{
-	for (size_t i = 0; i < AQE_COUNT(ARCHES); i++) {
-		if (aqe_str_eq(ARCHES[i].name, name))
-			return &ARCHES[i];
-	}
-	return NULL;
-}
-
 static void check_arches(struct hard_report *r, const struct aqe_json *seccomp)
 {
 	const struct aqe_json *list = aqe_json_get(seccomp, "architectures");
-	const struct arch *native = native_arch();
+	const struct hard_arch *native = native_arch();
 	bool has_native = false;
 
 	for (const struct aqe_json *v = list ? list->first : NULL; v; v = v->next) {
-		const struct arch *arch = arch_by_name(aqe_json_str(v));
+		const struct hard_arch *arch = hard_arch_by_name(aqe_json_str(v));
 
 		if (!arch)
 			bad_word(r, v, "the exact name of an architecture");
-		else if (arch->muxed)
+		else if (!aqe_str_in(arch->name, PLAIN_ARCHES))
 			bad_word(r, v,
 				 "no architecture whose socketcall(2) hides the socket family");
 		has_native = has_native || (arch && arch == native);
