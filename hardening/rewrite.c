@@ -62,6 +62,12 @@ static void id_from_content(struct hard_rw *rw)
 	}
 	aqe_sha256_text(aqe_buf_str(&text), text.len, digest);
 	memcpy(rw->id_buf, digest + strlen("sha256:"), HARD_ID_HEX + 1);
+	/* engines name the host after the id's first 12 digits, and verify compares them */
+	const char *hostname = aqe_json_str(aqe_json_get(rw->doc, "hostname"));
+	const size_t short_id = 12;
+
+	if (hostname && aqe_is_hex(hostname, short_id))
+		memcpy(rw->id_buf, hostname, short_id);
 }
 
 static void find_id(struct hard_rw *rw)
@@ -135,6 +141,17 @@ static void run_steps(struct hard_rw *rw)
 	hard_rw_meta(rw);
 }
 
+void hard_rw_adopt(struct hard_rw *rw, const struct hard_finding *f, const char *pointer)
+{
+	const struct aqe_json *at = aqe_json_at(rw->doc, pointer);
+
+	if (f->unknown)
+		hard_report_unknown(rw->report, f->prop, pointer, f->wanted, "%s", f->found);
+	else
+		hard_report_fail(rw->report, f->prop, at, at ? NULL : pointer, f->wanted, "%s",
+				 f->found);
+}
+
 /* What is still off the profile was neither an engine's default nor judged by a step: the id
  * mappings, labels, the image. Verify names it. */
 static int refuse_rest(struct hard_rw *rw, bool refused, struct aqe_err *e)
@@ -149,20 +166,13 @@ static int refuse_rest(struct hard_rw *rw, bool refused, struct aqe_err *e)
 		if (rest.result[f->prop] == HARD_WAIVED || rest.result[f->prop] == HARD_PASS)
 			continue;
 		/* beside refusals only the image matters: the rest would repeat them */
-		if (refused && f->prop != HARD_DIGEST)
-			continue;
-		const struct aqe_json *at = aqe_json_at(rw->doc, f->pointer);
-
-		if (f->unknown)
-			hard_report_unknown(rw->report, f->prop, f->pointer, f->wanted, "%s",
-					    f->found);
-		else
-			hard_report_fail(rw->report, f->prop, at, at ? NULL : f->pointer, f->wanted,
-					 "%s", f->found);
+		if (!refused || f->prop == HARD_DIGEST)
+			hard_rw_adopt(rw, f, f->pointer);
 	}
-	/* a property that verify could not decide and said nothing about is no pass either */
+	/* what verify neither passed nor gave a reason for is no pass either */
 	for (unsigned i = 0; !refused && i < HARD_PROP_COUNT; i++)
-		if (rest.result[i] == HARD_UNKNOWN && rw->report->result[i] == HARD_PASS)
+		if ((rest.result[i] == HARD_UNKNOWN || rest.result[i] == HARD_FAIL) &&
+		    rw->report->result[i] == HARD_PASS)
 			hard_report_fail(rw->report, (enum hard_prop)i, rw->doc, NULL, NULL,
 					 "not decided");
 	return 0;

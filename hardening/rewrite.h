@@ -22,12 +22,12 @@ struct hard_rw {
 	struct aqe_json *process; /* its process (for exec: the document itself) */
 	struct aqe_json *lin;     /* its linux section ("linux" is a macro); NULL for exec */
 	const struct aqe_json *container; /* exec: the container's own config.json */
-	uint32_t uid, gid; /* the agent's, once the user step ran */
-	const char *id;    /* the container's, or NULL when nothing tells it (gate) */
+	uint32_t uid, gid;                /* the agent's, once the user step ran */
+	const char *id; /* the container's, or NULL when nothing tells it (gate) */
 	char id_buf[HARD_ID_HEX + 1];
 	const struct hard_image *entry; /* the policy's entry that pins the image, or NULL */
-	bool no_cgroup;    /* rootless engine on cgroup v1: no limit can be set */
-	bool nomem;        /* an edit failed: sticky, the result is dropped */
+	bool no_cgroup;                 /* rootless engine on cgroup v1: no limit can be set */
+	bool nomem;                     /* an edit failed: sticky, the result is dropped */
 };
 
 /* ---- rewrite.c ---- */
@@ -37,6 +37,9 @@ AQE_MUST_CHECK int hard_rw_init(struct hard_rw *rw, const struct hard_ctx *ctx,
 				struct hard_report *report, struct aqe_err *e);
 /* AQE_E_NOMEM when any edit or finding was lost. */
 AQE_MUST_CHECK int hard_rw_done(const struct hard_rw *rw, struct aqe_err *e);
+
+/* Takes a finding of verify over, as being about `pointer` in our document. */
+void hard_rw_adopt(struct hard_rw *rw, const struct hard_finding *f, const char *pointer);
 
 /* ---- rewrite_edit.c: shared helpers ---- */
 /* aqe_json_set(), aqe_json_append() with a sticky failure. */

@@ -15,7 +15,7 @@ enum hard_diff_op {
 };
 struct hard_diff {
 	enum hard_diff_op op;
-	const char *pointer; /* RFC 6901, the same place in both documents */
+	const char *pointer;                   /* RFC 6901, the same place in both documents */
 	const struct aqe_json *before, *after; /* NULL for ADD / REMOVE */
 };
 typedef int hard_diff_fn(void *arg, const struct hard_diff *d, struct aqe_err *e);

@@ -34,7 +34,7 @@ bool hard_rw_host_namespace(const struct hard_rw *rw, const char *type, const ch
 	static const struct {
 		const char *type, *file;
 	} files[] = {
-		{ "network", "net" }, { "pid", "pid" }, { "ipc", "ipc" },	{ "uts", "uts" },
+		{ "network", "net" }, { "pid", "pid" },   { "ipc", "ipc" },       { "uts", "uts" },
 		{ "mount", "mnt" },   { "user", "user" }, { "cgroup", "cgroup" },
 	};
 	const struct hard_host *host = rw->ctx->host;

@@ -31,7 +31,8 @@ static void judge_path(struct hard_rw *rw, struct aqe_json *entry, const struct 
 {
 	const struct aqe_json *path = aqe_json_get(entry, "path");
 
-	if (!path || hard_rw_waived(rw, row->prop))
+	/* a joined namespace breaks both properties, so one waiver alone does not keep it */
+	if (!path || (hard_rw_waived(rw, row->prop) && hard_rw_waived(rw, HARD_NAMESPACES)))
 		return;
 	if (row->prop == HARD_ROOTLESS) {
 		hard_rw_refuse(rw, row->prop, path, "a new user namespace",
@@ -73,15 +74,16 @@ static void judge_rootless(struct hard_rw *rw, const struct aqe_json *list)
 	(void)find_namespace(list, "user", &n);
 	if (n || ctx->info_rootless || (ctx->host && ctx->host->in_userns))
 		return;
-	hard_rw_refuse_fix(rw, HARD_ROOTLESS, list ? list : rw->lin,
-			   hard_rw_fmt(rw,
-				       "run it with a rootless engine; or give it a user namespace: "
-				       "--userns=auto or --uidmap with podman, userns-remap with "
-				       "docker; or add a waiver for 'rootless' to 'waivers' in %s",
-				       file && *file ? hard_rw_quote(rw, file) : "the policy"),
-			   "no user namespace and a root engine: uid %u inside is uid %u of the "
-			   "host",
-			   rw->uid, rw->uid);
+	hard_rw_refuse_fix(
+		rw, HARD_ROOTLESS, list ? list : rw->lin,
+		hard_rw_fmt(rw,
+			    "run it with a rootless engine; or give it a user namespace: "
+			    "--userns=auto or --uidmap with podman, userns-remap with "
+			    "docker; or add a waiver for 'rootless' to 'waivers' in %s",
+			    file && *file ? hard_rw_quote(rw, file) : "the policy"),
+		"no user namespace and a root engine: uid %u inside is uid %u of the "
+		"host",
+		rw->uid, rw->uid);
 }
 
 void hard_rw_namespaces(struct hard_rw *rw)

@@ -71,42 +71,53 @@ static void judge_annotation(struct hard_rw *rw, struct aqe_json *a)
 }
 
 /* The digest that the policy pins, if the engine's store proved it, else the store's first. */
-static const char *proved_digest(const struct hard_rw *rw)
+static const char *proved_digest(const struct hard_rw *rw, const struct oci_identity *image)
 {
-	const struct oci_identity *image = rw->ctx->image;
-
-	if (!image)
-		return rw->ctx->image_digest;
-	if (!image->known)
-		return NULL;
 	for (size_t i = 0; rw->entry && i < image->n_digests; i++)
 		if (aqe_str_eq(image->digests[i], rw->entry->digest))
 			return image->digests[i];
 	return image->n_digests ? image->digests[0] : NULL;
 }
 
-/* Our own names say only what we know; what the engine's user or the image wrote there goes. */
-static void write_own(struct hard_rw *rw, struct aqe_json *list)
+/* At a start our own names say only what we know; what the engine's user or the image wrote there
+ * goes. */
+static void write_proved(struct hard_rw *rw, struct aqe_json *list)
 {
 	const struct oci_identity *image = rw->ctx->image;
-	const struct hard_agent *agent = rw->ctx->agent;
-	const char *digest = proved_digest(rw);
+	const char *digest = image->known ? proved_digest(rw, image) : NULL;
 
-	if (image) {
-		aqe_json_remove(list, "io.aqe.image.digest");
-		aqe_json_remove(list, "io.aqe.image.id");
-		aqe_json_remove(list, "io.aqe.agent-type");
-	}
+	aqe_json_remove(list, "io.aqe.image.digest");
+	aqe_json_remove(list, "io.aqe.image.id");
+	aqe_json_remove(list, "io.aqe.agent-type");
 	if (digest)
 		hard_rw_set_str(rw, list, "io.aqe.image.digest", digest);
-	if (image && image->known)
+	if (image->known)
 		hard_rw_set_str(rw, list, "io.aqe.image.id", image->image_id);
-	if (agent != hard_agent_profile())
-		hard_rw_set_str(rw, list, "io.aqe.agent-type", agent->type);
 	/* an id is only a name for the agent's own records: the label serves where the engine has
 	 * no annotations */
-	if (image && image->label_agent_id && !aqe_json_get(list, "io.aqe.agent-id"))
+	if (image->label_agent_id && !aqe_json_get(list, "io.aqe.agent-id"))
 		hard_rw_set_str(rw, list, "io.aqe.agent-id", image->label_agent_id);
+}
+
+/* In the gate a document keeps its claim, and gets the caller's where it has none. */
+static void write_claimed(struct hard_rw *rw, struct aqe_json *list)
+{
+	const char *digest = rw->ctx->image_digest;
+	const bool is_id = rw->entry && aqe_str_eq(rw->entry->image_id, digest);
+	const char *name = is_id ? "io.aqe.image.id" : "io.aqe.image.digest";
+
+	if (digest && !aqe_json_get(list, name))
+		hard_rw_set_str(rw, list, name, digest);
+}
+
+static void write_own(struct hard_rw *rw, struct aqe_json *list)
+{
+	if (rw->ctx->image)
+		write_proved(rw, list);
+	else
+		write_claimed(rw, list);
+	if (rw->ctx->agent != hard_agent_profile())
+		hard_rw_set_str(rw, list, "io.aqe.agent-type", rw->ctx->agent->type);
 }
 
 static void judge_annotations(struct hard_rw *rw)

@@ -166,9 +166,9 @@ static enum kind judge_kernel(struct hard_rw *rw, const struct aqe_json *m,
 {
 	const char *type = member(m, "type"), *source = member(m, "source");
 
-	if (is_bind(m) ? is_engine_shm(source, row->destination)
-		       : type && (aqe_str_eq(type, row->types[0]) ||
-				  aqe_str_eq(type, row->types[1])))
+	if (is_bind(m)
+		    ? is_engine_shm(source, row->destination)
+		    : type && (aqe_str_eq(type, row->types[0]) || aqe_str_eq(type, row->types[1])))
 		return KIND_KERNEL;
 	/* no waiver either: nothing may take the place of a kernel file system */
 	hard_report_fail(rw->report, HARD_MOUNTS, m, NULL, "the kernel's own file system",
@@ -284,7 +284,8 @@ static bool tty_group_mapped(const struct hard_rw *rw)
 	if (!host || !host->in_userns)
 		return true;
 	for (size_t i = 0; i < host->n_gid; i++)
-		if (tty >= host->gid_map[i].inside && tty - host->gid_map[i].inside < host->gid_map[i].size)
+		if (tty >= host->gid_map[i].inside &&
+		    tty - host->gid_map[i].inside < host->gid_map[i].size)
 			return true;
 	return false;
 }
@@ -306,8 +307,8 @@ static void add_kernel(struct build *b, const struct hard_kernel_mount *row)
 			continue;
 		/* a smaller tmpfs stays small */
 		if (hard_rule_option(option) == HARD_OPT_SIZE &&
-		    aqe_parse_size(option + strlen("size="), &size) && asked_size(old) >= TMPFS_MIN &&
-		    asked_size(old) < size)
+		    aqe_parse_size(option + strlen("size="), &size) &&
+		    asked_size(old) >= TMPFS_MIN && asked_size(old) < size)
 			option = hard_rw_fmt(rw, "size=%lluk",
 					     (unsigned long long)(asked_size(old) / 1024));
 		add_option(rw, m, option);
@@ -320,7 +321,10 @@ static void add_tmpfs(struct build *b, const struct hard_tmpfs_mount *row)
 	struct hard_rw *rw = b->rw;
 	const struct aqe_json *old = find(b->old, row->destination);
 	const bool exec = rw->ctx->agent->tmp_exec && aqe_str_eq(row->destination, "/tmp");
-	uint64_t size = rw->ctx->agent->disk_bytes / HARD_TMPFS_SHARES * row->share;
+	/* the frozen profile itself has no disk figure */
+	const uint64_t disk = rw->ctx->agent->disk_bytes ? rw->ctx->agent->disk_bytes
+							 : hard_agent_default()->disk_bytes;
+	uint64_t size = disk / HARD_TMPFS_SHARES * row->share;
 	struct aqe_json *m;
 
 	if (old && hard_rw_waived(rw, HARD_TMPFS)) {

@@ -172,8 +172,8 @@ static void judge_env(struct hard_rw *rw)
 		if (hard_rule_env(entry))
 			aqe_json_detach(v);
 		else if (entry[0] == '=' || !strchr(entry, '='))
-			hard_rw_refuse(rw, HARD_UNKNOWN_FIELD, v, "NAME=value",
-				       "an environment entry without a name and '='");
+			hard_rw_refuse(rw, HARD_MISSING_FIELD, v, "NAME=value",
+				       "an environment entry without a name or without '='");
 	}
 }
 
@@ -181,18 +181,11 @@ void hard_rw_command(struct hard_rw *rw)
 {
 	const struct aqe_json *args = aqe_json_get(rw->process, "args");
 	const struct aqe_json *cwd = aqe_json_get(rw->process, "cwd");
-	const char *program = aqe_json_str(aqe_json_item(args, 0));
 
 	if (!args || args->len == 0)
 		hard_rw_refuse(rw, HARD_MISSING_FIELD, args ? args : rw->process,
 			       "a command to run", "no args");
-	if (program && (aqe_str_eq(program, "/proc") || aqe_starts(program, "/proc/")))
-		hard_rw_refuse(rw, HARD_MOUNTS, args, "a program of the image",
-			       "a program below /proc");
-	if (!cwd)
-		hard_rw_refuse(rw, HARD_MISSING_FIELD, rw->process, "a working directory",
-			       "no cwd");
-	else if (!aqe_json_str(cwd) || !hard_rule_cwd(aqe_json_str(cwd)))
+	if (cwd && (!aqe_json_str(cwd) || !hard_rule_cwd(aqe_json_str(cwd))))
 		hard_rw_refuse(rw, HARD_MOUNTS, cwd,
 			       "a canonical absolute path, not below /proc, /sys or /dev", "'%s'",
 			       hard_rw_quote(rw, aqe_json_str(cwd)));
