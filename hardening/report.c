@@ -139,6 +139,16 @@ void hard_report_unknown(struct hard_report *r, enum hard_prop prop, const char 
 	va_end(ap);
 }
 
+void hard_report_fix(struct hard_report *r, const char *fix)
+{
+	const char *copy = r->last ? aqe_arena_dup(r->arena, fix) : NULL;
+
+	if (copy)
+		r->last->fix = copy;
+	else
+		r->nomem = r->nomem || r->last;
+}
+
 void hard_report_pass(struct hard_report *r, enum hard_prop prop)
 {
 	if (r->result[prop] == HARD_UNKNOWN && !r->undecided[prop])

@@ -53,6 +53,9 @@ void hard_report_fail(struct hard_report *r, enum hard_prop prop, const struct a
 /* The same for "cannot be decided". */
 void hard_report_unknown(struct hard_report *r, enum hard_prop prop, const char *pointer,
 			 const char *wanted, const char *found_fmt, ...) AQE_PRINTF(5, 6);
+/* Gives the finding that was stored last a fix text of its own; the text is copied. (A finding over
+ * the maximum is not stored: compare n_findings.) */
+void hard_report_fix(struct hard_report *r, const char *fix);
 /* Marks as passed, unless it already failed. */
 void hard_report_pass(struct hard_report *r, enum hard_prop prop);
 /* Turns FAIL and UNKNOWN of waivable properties into WAIVED where the policy has a waiver in force.

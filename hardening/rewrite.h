@@ -50,7 +50,8 @@ void hard_rw_set_u64(struct hard_rw *rw, struct aqe_json *obj, const char *key, 
 void hard_rw_set_bool(struct hard_rw *rw, struct aqe_json *obj, const char *key, bool v);
 /* The object member, made when absent; NULL with the sticky failure. */
 struct aqe_json *hard_rw_object(struct hard_rw *rw, struct aqe_json *obj, const char *key);
-/* Text in the arena; "" and the sticky failure when memory is exhausted. */
+/* Text in the arena, for messages and short values: cut after 1,023 bytes. "" and the sticky
+ * failure when memory is exhausted. */
 const char *hard_rw_fmt(struct hard_rw *rw, const char *fmt, ...) AQE_PRINTF(2, 3);
 /* The property has a waiver in force for this container. */
 bool hard_rw_waived(const struct hard_rw *rw, enum hard_prop prop);

@@ -9,7 +9,7 @@
 
 /* Longest pointer and longest value printed in a diff line. */
 #define POINTER_MAX 4096
-#define VALUE_MAX   160
+#define VALUE_MAX   400
 /* Most bytes of a value that are looked at to print it. */
 #define VALUE_SCAN (1U << 20)
 
@@ -138,14 +138,33 @@ int hard_diff_patch(const struct aqe_json *before, const struct aqe_json *after,
 
 /* ---- lines for people ---- */
 
-static int add_line(struct aqe_buf *b, char sign, const char *pointer, const struct aqe_json *v,
-		    struct aqe_err *e)
+struct text {
+	struct aqe_buf *b;
+	bool filter_said; /* one line stands for the whole seccomp section */
+};
+
+/* NAME=value of the environment: values may be secrets, and the names say enough. */
+static const char *env_name(const char *pointer, const struct aqe_json *v, size_t *ret_n)
+{
+	const char *entry = aqe_json_str(v);
+
+	if (!entry || !aqe_starts(pointer, "/process/env/"))
+		return NULL;
+	*ret_n = strcspn(entry, "=");
+	return entry;
+}
+
+static int add_value(struct aqe_buf *b, const char *pointer, const struct aqe_json *v,
+		     struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf value = AQE_BUF_INIT(VALUE_SCAN);
+	size_t n = 0;
+	const char *name = env_name(pointer, v, &n);
 
-	aqe_buf_addf(b, "%c %s: ", sign, pointer);
-	if (!v) {
-		aqe_buf_puts(b, "absent\n");
+	if (name) {
+		aqe_buf_add(&value, name, n);
+		aqe_buf_quote(b, aqe_buf_str(&value), VALUE_MAX);
+		aqe_buf_puts(b, "=...");
 		return aqe_buf_ok(b, e);
 	}
 	int rc = aqe_json_emit(v, AQE_JSON_COMPACT, &value, e);
@@ -158,6 +177,25 @@ static int add_line(struct aqe_buf *b, char sign, const char *pointer, const str
 			     v->type == AQE_JSON_ARRAY ? "elements" : "members", value.len);
 	else
 		aqe_buf_addf(b, "%s of %zu bytes", aqe_json_type_name(v->type), v->len);
+	return aqe_buf_ok(b, e);
+}
+
+static int add_line(struct aqe_buf *b, char sign, const char *pointer, const struct aqe_json *v,
+		    struct aqe_err *e)
+{
+	int rc = 0;
+
+	/* a pointer is made of the document's names: no control character reaches a terminal */
+	aqe_buf_putc(b, sign);
+	aqe_buf_putc(b, ' ');
+	aqe_buf_quote(b, pointer, POINTER_MAX);
+	aqe_buf_puts(b, ": ");
+	if (v)
+		rc = add_value(b, pointer, v, e);
+	else
+		aqe_buf_puts(b, "absent");
+	if (rc)
+		return rc;
 	aqe_buf_putc(b, '\n');
 	return aqe_buf_ok(b, e);
 }
@@ -190,12 +228,28 @@ static int add_elements(struct aqe_buf *b, char sign, const struct hard_diff *d,
 	return 0;
 }
 
+/* One line for the system call filter: its hundreds of names are in `profile`. */
+static bool is_filter(struct text *t, const struct hard_diff *d)
+{
+	static const char place[] = "/linux/seccomp";
+
+	if (!aqe_starts(d->pointer, place))
+		return false;
+	if (!t->filter_said)
+		aqe_buf_addf(t->b, "%s %s: the frozen filter\n", d->before ? "~" : "+", place);
+	t->filter_said = true;
+	return true;
+}
+
 static int text_op(void *arg, const struct hard_diff *d, struct aqe_err *e)
 {
-	struct aqe_buf *b = arg;
-	size_t was = b->len;
+	struct text *t = arg;
+	struct aqe_buf *b = t->b;
+	const size_t was = b->len;
 	int rc = 0;
 
+	if (d->after && is_filter(t, d))
+		return aqe_buf_ok(b, e);
 	if (d->before && d->after && d->before->type == AQE_JSON_ARRAY &&
 	    d->after->type == AQE_JSON_ARRAY && d->before->len && d->after->len) {
 		rc = add_elements(b, '-', d, e);
@@ -214,5 +268,7 @@ static int text_op(void *arg, const struct hard_diff *d, struct aqe_err *e)
 int hard_diff_text(const struct aqe_json *before, const struct aqe_json *after, struct aqe_buf *b,
 		   struct aqe_err *e)
 {
-	return hard_diff_walk(before, after, text_op, b, e);
+	struct text t = { b, false };
+
+	return hard_diff_walk(before, after, text_op, &t, e);
 }

@@ -9,7 +9,9 @@
 
 /* Longest text of one finding, and of one foreign string in it. */
 #define FOUND_MAX 480
-#define QUOTE_MAX 120
+#define QUOTE_MAX 160
+/* Longest text of a fix, which may quote two paths. */
+#define FMT_MAX 1024
 
 void hard_rw_set(struct hard_rw *rw, struct aqe_json *obj, const char *key, struct aqe_json *v)
 {
@@ -49,13 +51,14 @@ struct aqe_json *hard_rw_object(struct hard_rw *rw, struct aqe_json *obj, const 
 
 const char *hard_rw_fmt(struct hard_rw *rw, const char *fmt, ...)
 {
-	char text[FOUND_MAX];
+	char text[FMT_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
-	const int n = vsnprintf(text, sizeof(text), fmt, ap);
+	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
+		text[0] = '\0';
 	va_end(ap);
-	const char *s = n < 0 || (size_t)n >= sizeof(text) ? NULL : aqe_arena_dup(rw->arena, text);
+	const char *s = aqe_arena_dup(rw->arena, text);
 
 	if (s)
 		return s;
@@ -84,7 +87,7 @@ bool hard_rw_waived(const struct hard_rw *rw, enum hard_prop prop)
 	       hard_policy_waiver(ctx->policy, prop, ctx->agent->type, rw->entry, ctx->now_s);
 }
 
-AQE_PRINTF(4, 0)
+AQE_PRINTF(3, 0)
 static void found_text(char *text, size_t size, const char *fmt, va_list ap)
 {
 	if (vsnprintf(text, size, fmt, ap) < 0)
@@ -116,8 +119,11 @@ void hard_rw_refuse_fix(struct hard_rw *rw, enum hard_prop prop, const struct aq
 	va_start(ap, found_fmt);
 	found_text(text, sizeof(text), found_fmt, ap);
 	va_end(ap);
+	const size_t stored = rw->report->n_findings;
+
 	hard_report_fail(rw->report, prop, at, at ? NULL : "", NULL, "%s", text);
-	hard_report_fix(rw->report, fix);
+	if (rw->report->n_findings > stored)
+		hard_report_fix(rw->report, fix);
 }
 
 static bool is_inert_scalar(const struct aqe_json *v)
@@ -205,7 +211,8 @@ void hard_rw_schema(struct hard_rw *rw, enum oci_doc kind)
 	/* ends: every turn removes a member */
 	while (oci_doc_issues(kind, rw->doc, first_droppable, &drop) == 1)
 		aqe_json_remove(drop->parent, drop->key);
-	(void)oci_doc_issues(kind, rw->doc, refuse_issue, rw); /* refuse_issue never stops */
+	if (oci_doc_issues(kind, rw->doc, refuse_issue, rw) != 0)
+		rw->nomem = true; /* refuse_issue() never stops: the list itself failed */
 }
 
 bool hard_rw_settle(struct hard_rw *rw)

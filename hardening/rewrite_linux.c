@@ -243,9 +243,10 @@ static void set_cgroup(struct hard_rw *rw)
 
 	if (v || !rw->id || rw->no_cgroup)
 		return;
+	const char *parent = rw->ctx->container_id ? "/aqe-shim/" : "/aqe/";
+
 	hard_rw_set_str(rw, rw->lin, "cgroupsPath",
-			hard_rw_fmt(rw, "%s%s", rw->ctx->container_id ? "/aqe-shim/" : "/aqe/",
-				    rw->id));
+			aqe_arena_fmt(rw->arena, "%s%s", parent, rw->id));
 }
 
 void hard_rw_linux(struct hard_rw *rw)

@@ -111,6 +111,11 @@ static enum kind refuse_bind(struct hard_rw *rw, const struct aqe_json *m, const
 
 	if (why)
 		hard_rw_refuse(rw, HARD_ENGINE_SOCKET, m, NULL, "'%s' at '%s': %s", from, to, why);
+	else if (hard_rule_engine_file(destination))
+		hard_rw_refuse_fix(rw, HARD_MOUNTS, m,
+				   "drop -v for this file, and --network container:ID, which "
+				   "brings the other container's file",
+				   "'%s' at '%s', which is not a file of this container", from, to);
 	else if (is_anonymous_volume(source))
 		hard_rw_refuse_fix(rw, HARD_MOUNTS, m,
 				   hard_rw_fmt(rw,
@@ -476,8 +481,13 @@ static void set_root_path(struct hard_rw *rw, struct aqe_json *root)
 
 	if (!path || path[0] == '/' || path[0] == '\0' || !bundle)
 		return;
-	const char *full = hard_rw_fmt(rw, "%s/%s", aqe_str_eq(bundle, "/") ? "" : bundle, path);
+	const char *full =
+		aqe_arena_fmt(rw->arena, "%s/%s", aqe_str_eq(bundle, "/") ? "" : bundle, path);
 
+	if (!full) {
+		rw->nomem = true;
+		return;
+	}
 	if (aqe_path_is_canonical(full))
 		hard_rw_set_str(rw, root, "path", full);
 }
