@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/core/cleanup.h"
+#include "shim/core/fs.h"
+
+int shim_input_read(const char *path, struct aqe_buf *b, struct aqe_err *e)
+{
+	if (strcmp(path, "-") == 0)
+		return aqe_fs_read_fd(STDIN_FILENO, b, e);
+	AQE_AUTO_FD int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0 && errno == ELOOP)
+		return aqe_err_set(e, AQE_E_UNTRUSTED, 0,
+				   "a symbolic link: name the file itself, or pipe it to '-'");
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "open");
+	if (!S_ISREG(st.st_mode))
+		return aqe_err_set(e, AQE_E_UNTRUSTED, 0,
+				   "not a regular file: pipe the document to '-'");
+	return aqe_fs_read_fd(fd, b, e);
+}
+
+int shim_output(const struct aqe_buf *b, struct aqe_err *e)
+{
+	const int rc = aqe_buf_ok(b, e);
+
+	if (rc)
+		return rc;
+	if (fwrite(aqe_buf_str(b), 1, b->len, stdout) != b->len || fflush(stdout) == EOF)
+		return aqe_err_set(e, AQE_E_SYS, errno, "write to standard output");
+	return 0;
+}
