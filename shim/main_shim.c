@@ -10,6 +10,7 @@ static const struct {
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{ "verify", shim_cmd_verify },
+	{ "harden", shim_cmd_harden },
 	{ "profile", shim_cmd_profile },
 };
 
