@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/core/sha256.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/core/cleanup.h"
+#include "shim/core/text.h"
+#include "tests/unit/unit.h"
+
+#define E0 "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+/* FIPS 180-4 examples. */
+static const struct {
+	const char *text;
+	const char *digest;
+} VECTORS[] = {
+	{ "", E0 },
+	{ "abc", "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
+	{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+	  "sha256:248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
+};
+
+/* A file in memory with this content, read from its start. */
+static int file_of(const void *p, size_t n)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, p, n), (ssize_t)n);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+	return fd;
+}
+
+START_TEST(sha256__gives_the_standard_digests)
+{
+	const char *text = VECTORS[_i].text;
+	AQE_AUTO_FD int fd = file_of(text, strlen(text));
+	struct aqe_err e = AQE_ERR_INIT;
+	char digest[AQE_DIGEST_TEXT];
+	uint8_t raw[32];
+	char hex[3];
+
+	aqe_sha256_text(text, strlen(text), digest);
+	ck_assert_str_eq(digest, VECTORS[_i].digest);
+	ck_assert(aqe_is_sha256_digest(digest));
+	memset(digest, 0, sizeof(digest));
+	ck_assert_ok(aqe_sha256_fd(fd, strlen(text), digest, &e), e);
+	ck_assert_str_eq(digest, VECTORS[_i].digest);
+	aqe_sha256(text, strlen(text), raw);
+	(void)snprintf(hex, sizeof(hex), "%02x", raw[31]);
+	ck_assert_str_eq(hex, VECTORS[_i].digest + AQE_DIGEST_TEXT - 3);
+}
+END_TEST
+
+START_TEST(sha256_fd__reads_a_million_bytes)
+{
+	char *data = malloc(1000000);
+	AQE_AUTO_FD int fd = -1;
+	struct aqe_err e = AQE_ERR_INIT;
+	char digest[AQE_DIGEST_TEXT];
+
+	memset(data, 'a', 1000000);
+	fd = file_of(data, 1000000);
+	free(data);
+	ck_assert_ok(aqe_sha256_fd(fd, 1000000, digest, &e), e);
+	ck_assert_str_eq(digest,
+			 "sha256:cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+END_TEST
+
+START_TEST(sha256_fd__holds_its_limit)
+{
+	for (uint64_t max = 2; max <= 4; max++) {
+		AQE_AUTO_FD int fd = file_of("abc", 3);
+		struct aqe_err e = AQE_ERR_INIT;
+		char digest[AQE_DIGEST_TEXT] = "untouched";
+		int rc = aqe_sha256_fd(fd, max, digest, &e);
+
+		if (max < 3) {
+			ck_assert_fault(rc, AQE_E_LIMIT, e, "larger than 2 bytes");
+			ck_assert_str_eq(digest, "untouched");
+		} else {
+			ck_assert_ok(rc, e);
+		}
+	}
+}
+END_TEST
+
+START_TEST(sha256_fd__reads_the_rest_only)
+{
+	AQE_AUTO_FD int fd = file_of("xabc", 4);
+	struct aqe_err e = AQE_ERR_INIT;
+	char digest[AQE_DIGEST_TEXT];
+
+	ck_assert_int_eq(lseek(fd, 1, SEEK_SET), 1);
+	ck_assert_ok(aqe_sha256_fd(fd, 3, digest, &e), e);
+	ck_assert_str_eq(digest, VECTORS[1].digest);
+	ck_assert_ok(aqe_sha256_fd(fd, 0, digest, &e), e);
+	ck_assert_str_eq(digest, E0);
+}
+END_TEST
+
+START_TEST(sha256_fd__reports_read_errors)
+{
+	struct aqe_err e = AQE_ERR_INIT;
+	char digest[AQE_DIGEST_TEXT];
+
+	ck_assert_fault(aqe_sha256_fd(-1, 9, digest, &e), AQE_E_SYS, e, "read");
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("core/sha256");
+	TCase *t = tcase_create("sha256");
+
+	tcase_add_loop_test(t, sha256__gives_the_standard_digests, 0, (int)AQE_COUNT(VECTORS));
+	tcase_add_test(t, sha256_fd__reads_a_million_bytes);
+	tcase_add_test(t, sha256_fd__holds_its_limit);
+	tcase_add_test(t, sha256_fd__reads_the_rest_only);
+	tcase_add_test(t, sha256_fd__reports_read_errors);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	return unit_run(suite());
+}
