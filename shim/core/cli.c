@@ -113,33 +113,41 @@ int aqe_cli_next(struct aqe_cli *c, struct aqe_err *e)
 	return next_short(c, e);
 }
 
-/* Appends `text` in lines that begin at column `indent`, of which `used` columns of the first are
- * taken. Line feeds in the text are kept. */
+/* Appends the words of one line of `n` bytes, broken where it gets too long; all begins at column
+ * `indent`. `used` columns are taken. */
+static void add_words(struct aqe_buf *b, const char *text, size_t n, size_t indent, size_t used)
+{
+	const char *end = text + n;
+
+	for (; text < end; text += n) {
+		text += strspn(text, " ");
+		n = strcspn(text, " \n");
+		if (used > indent && used + 1 + n > COLUMNS) {
+			(void)aqe_buf_putc(b, '\n'); /* sticky, as all additions here */
+			used = 0;
+		}
+		if (n > 0 && used <= indent)
+			(void)aqe_buf_addf(b, "%*s", (int)(indent - used), "");
+		else if (n > 0)
+			(void)aqe_buf_putc(b, ' ');
+		used = (used <= indent ? indent : used + 1) + n;
+		(void)aqe_buf_add(b, text, n);
+	}
+	(void)aqe_buf_putc(b, '\n');
+}
+
+/* The lines of `text`; of the first, `used` columns are taken. */
 static void add_wrapped(struct aqe_buf *b, const char *text, size_t indent, size_t used)
 {
 	size_t n;
 
-	for (; *text; text += n) {
-		text += strspn(text, " ");
-		n = strcspn(text, " \n");
-		if (used > indent && (used + 1 + n > COLUMNS || *text == '\n')) {
-			(void)aqe_buf_putc(b, '\n'); /* sticky, as all additions here */
-			used = 0;
-		}
-		if (*text == '\n') {
-			n = 1;
-			continue;
-		}
-		if (n == 0)
-			continue;
-		if (used > indent)
-			(void)aqe_buf_putc(b, ' ');
-		else
-			(void)aqe_buf_addf(b, "%*s", (int)(indent - used), "");
-		used = (used > indent ? used + 1 : indent) + n;
-		(void)aqe_buf_add(b, text, n);
+	for (;; text += n + 1) {
+		n = strcspn(text, "\n");
+		add_words(b, text, n, indent, used);
+		if (text[n] == '\0' || text[n + 1] == '\0')
+			return;
+		used = 0;
 	}
-	(void)aqe_buf_putc(b, '\n');
 }
 
 static void add_option(struct aqe_buf *b, const struct aqe_cli_opt *o)
