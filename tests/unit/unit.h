@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "shim/core/err.h"
@@ -22,15 +23,19 @@ static inline int unit_run(Suite *s)
 }
 
 /* A failure with this code, and text that contains `part` (NULL: any). */
-#define ck_assert_fault(rc, want, e, part)                                                        \
-	do {                                                                                      \
-		ck_assert_msg((rc) == (want), "got %s (%s), want %s",                             \
-			      aqe_code_name((enum aqe_code)(rc)), (e).text, aqe_code_name(want)); \
-		ck_assert_int_eq((e).code, (want));                                               \
-		ck_assert_msg(!(part) || strstr((e).text, (part) ? (const char *)(part) : ""),    \
-			      "'%s' does not contain '%s'", (e).text,                             \
-			      (part) ? (const char *)(part) : "");                                \
-	} while (0)
+#define ck_assert_fault(rc, want, e, part) unit_fault(rc, want, &(e), part, __FILE__, __LINE__)
+
+static inline void unit_fault(int rc, int want, const struct aqe_err *e, const char *part,
+			      const char *file, int line)
+{
+	if (rc != want || (int)e->code != want)
+		_ck_assert_failed(file, line, "Failed", "got %s (%s), want %s",
+				  aqe_code_name((enum aqe_code)rc), e->text,
+				  aqe_code_name((enum aqe_code)want));
+	if (part && !strstr(e->text, part))
+		_ck_assert_failed(file, line, "Failed", "'%s' does not contain '%s'", e->text,
+				  part);
+}
 
 #define ck_assert_ok(rc, e) \
 	ck_assert_msg((rc) == 0, "got %s (%s)", aqe_code_name((enum aqe_code)(rc)), (e).text)
