@@ -105,6 +105,9 @@ struct shim_judged {
  * report filled. */
 AQE_MUST_CHECK int shim_judge(struct shim_rt *rt, struct hard_policy *policy,
 			      struct shim_judged *ret, struct aqe_err *e);
+/* Writes the refusal of a judgement, with the line of policy that would admit an image that nothing
+ * pins; returns the exit status. */
+int shim_judge_refuse(struct shim_rt *rt, const struct shim_judged *j);
 /* Fills a record from a judgement. */
 AQE_MUST_CHECK int shim_judge_record(struct shim_rt *rt, const struct shim_judged *j,
 				     struct shim_record *ret, struct aqe_err *e);

@@ -99,7 +99,7 @@ static int prepare(struct shim_rt *rt, struct hard_policy *policy, struct shim_r
 	if (rc < 0)
 		return shim_rt_refuse(rt, &e);
 	if (!j.out)
-		return shim_rt_refuse_report(rt, &j.report);
+		return shim_judge_refuse(rt, &j);
 	rc = commit(rt, &j, rec, &e);
 	if (rc == 0 && hard_report_ok(&j.report)) {
 		*ret_spec = j.out;
@@ -108,7 +108,7 @@ static int prepare(struct shim_rt *rt, struct hard_policy *policy, struct shim_r
 	if (rc < 0)
 		(void)shim_rt_refuse(rt, &e); /* the status below is the same */
 	else
-		(void)shim_rt_refuse_report(rt, &j.report); /* likewise */
+		(void)shim_judge_refuse(rt, &j); /* likewise */
 	take_back(rt);
 	return SHIM_EXIT_FAILED;
 }

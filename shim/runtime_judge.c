@@ -11,6 +11,7 @@
 #include "shim/core/proc.h"
 #include "shim/core/text.h"
 #include "shim/env.h"
+#include "shim/exit.h"
 #include "shim/runtime.h"
 
 #define CONFIG_NAME "config.json"
@@ -151,6 +152,38 @@ int shim_judge(struct shim_rt *rt, struct hard_policy *policy, struct shim_judge
 	if (rc == 0)
 		rc = make_context(rt, ret, e);
 	return rc < 0 ? rc : decide(rt, ret, e);
+}
+
+/* The line of policy that would admit an image nothing pins. */
+static void admit_hint(const struct shim_judged *j, struct aqe_buf *b)
+{
+	if (j->report.result[HARD_DIGEST] != HARD_FAIL || !j->image.known || j->ctx.entry)
+		return;
+	aqe_buf_addf(b, "\nto admit this image, add to \"images\" in %s/policy.json: {",
+		     HARD_POLICY_DIR);
+	if (j->image.name) {
+		aqe_buf_puts(b, "\"name\": ");
+		aqe_json_emit_str(b, j->image.name);
+		aqe_buf_puts(b, ", ");
+	}
+	aqe_buf_addf(b, "\"imageId\": \"%s\"}", j->image.image_id);
+}
+
+int shim_judge_refuse(struct shim_rt *rt, const struct shim_judged *j)
+{
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(8192);
+	AQE_AUTO_BUF struct aqe_buf hint = AQE_BUF_INIT(4096);
+
+	admit_hint(j, &hint);
+	hard_report_refusal(&j->report, &b);
+	/* a long list of findings must not push the hint out */
+	if (hint.len && b.len + hint.len > SHIM_REFUSE_MAX && hint.len < SHIM_REFUSE_MAX / 2) {
+		b.len = SHIM_REFUSE_MAX - hint.len;
+		b.p[b.len] = '\0';
+	}
+	aqe_buf_puts(&b, aqe_buf_str(&hint));
+	shim_refuse(&rt->log, b.len ? b.p : "refused: the document could not be judged");
+	return SHIM_EXIT_FAILED;
 }
 
 /* ---- the record of a decision ---- */
