@@ -21,6 +21,9 @@ UNIT    := $(sort $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c)))
 FUZZERS := $(sort $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c)))
 BENCHES := $(sort $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/bench_*.c)))
 
+ifeq ($(MODE),fuzz)
+CC := clang
+endif
 is_clang := $(findstring clang,$(CC))
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
@@ -76,8 +79,6 @@ SHIM_LINK   := --coverage
 TEST_LINK   := --coverage
 SHIM_LIBS   := $(DYN_LIBS)
 else ifeq ($(MODE),fuzz)
-CC          := clang
-is_clang    := clang
 MODE_CFLAGS := $(san_flags) -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined
 SHIM_LINK   := -fsanitize=address,undefined
 TEST_LINK   := $(SHIM_LINK)

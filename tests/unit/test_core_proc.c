@@ -277,6 +277,7 @@ START_TEST(run__neither_leaks_nor_passes_on_descriptors)
 	int status = -1;
 
 	ck_assert_int_gt(other, 2);
+	ck_assert_ok(aqe_proc_cloexec_from(3, &e), e); /* what the test was started with */
 	ck_assert_ok(run_script("for f in /proc/self/fd/*; do [ -e $f ] && echo ${f##*/}; done; :",
 				&out, &err, &status, &e),
 		     e);
