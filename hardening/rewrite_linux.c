@@ -222,15 +222,15 @@ static void judge_sysctl(struct hard_rw *rw)
 	}
 }
 
+/* Always written: absent, runc leaves the root and the cgroup mounts slaves of the host's;
+ * "private" without the r leaves the mounts below the root shared with it under both runtimes. */
 static void judge_propagation(struct hard_rw *rw)
 {
 	const struct aqe_json *v = aqe_json_get(rw->lin, "rootfsPropagation");
 	const char *mode = aqe_json_str(v);
 
-	if (!mode)
-		return;
-	if (aqe_str_eq(mode, "private") || aqe_str_eq(mode, "rprivate"))
-		aqe_json_remove(rw->lin, "rootfsPropagation");
+	if (!mode || aqe_str_eq(mode, "private") || aqe_str_eq(mode, "rprivate"))
+		hard_rw_set_str(rw, rw->lin, "rootfsPropagation", "rprivate");
 	else
 		hard_rw_refuse(rw, HARD_PROPAGATION, v, NULL, "root propagation '%s'",
 			       hard_rw_quote(rw, mode));

@@ -121,8 +121,10 @@ static void check_propagation(struct hard_verifier *v)
 {
 	const struct aqe_json *value = aqe_json_at(v->spec, "/linux/rootfsPropagation");
 
-	if (value && !aqe_str_eq(aqe_json_str(value), "private"))
-		hard_report_fail(v->r, HARD_PROPAGATION, value, NULL, "private, or absent", "%s",
+	static const char *const allowed[] = { "private", "rprivate", NULL };
+
+	if (value && !aqe_str_in(aqe_json_str(value), allowed))
+		hard_report_fail(v->r, HARD_PROPAGATION, value, NULL, "rprivate, or absent", "%s",
 				 hard_verify_quote(v, aqe_json_str(value)));
 }
 

@@ -115,6 +115,19 @@ static int make_context(struct shim_rt *rt, struct shim_judged *j, struct aqe_er
 	return 0;
 }
 
+/* `verify` changes nothing but this: absent leaves the propagation to the runtime, and runc's
+ * choice is none that `start` would accept. */
+static struct aqe_json *pin_propagation(struct shim_rt *rt, const struct aqe_json *in)
+{
+	struct aqe_json *doc = aqe_json_copy(rt->arena, in);
+	struct aqe_json *lin = aqe_json_get(doc, "linux");
+
+	if (!lin || aqe_json_set(rt->arena, lin, "rootfsPropagation",
+				 aqe_json_new_str(rt->arena, "rprivate")) < 0)
+		return NULL;
+	return doc;
+}
+
 /* `enforce` tightens and then judges what came out, never what went in. */
 static int decide(struct shim_rt *rt, struct shim_judged *j, struct aqe_err *e)
 {
@@ -132,9 +145,10 @@ static int decide(struct shim_rt *rt, struct shim_judged *j, struct aqe_err *e)
 	rc = hard_verify(&j->ctx, doc, &j->report, e);
 	if (rc == 0 && hard_report_ok(&j->report))
 		rc = hard_verify_host(&j->ctx, doc, &j->report, e);
-	if (rc == 0 && hard_report_ok(&j->report))
-		j->out = doc;
-	return rc;
+	if (rc < 0 || !hard_report_ok(&j->report))
+		return rc;
+	j->out = j->policy->mode == HARD_MODE_VERIFY ? pin_propagation(rt, doc) : doc;
+	return j->out ? 0 : nomem(e);
 }
 
 int shim_judge(struct shim_rt *rt, struct hard_policy *policy, struct shim_judged *ret,

@@ -82,16 +82,18 @@ void shim_effect_done(struct shim_effect *fx)
 
 typedef int effect_fn(const struct hard_effect *fx, struct hard_report *report, struct aqe_err *e);
 
-/* Every finding must be covered by a waiver; properties without a finding are not the kernel's. */
-static bool holds(const struct hard_report *r)
+/* Properties without a finding are not the kernel's to show: the document decided them. */
+static bool holds(struct hard_report *r)
 {
-	if (r->nomem)
-		return false;
-	for (const struct hard_finding *f = r->first; f; f = f->next) {
-		if (r->result[f->prop] != HARD_WAIVED)
-			return false;
+	bool found[HARD_PROP_COUNT] = { false };
+
+	for (const struct hard_finding *f = r->first; f; f = f->next)
+		found[f->prop] = true;
+	for (int p = 0; p < HARD_PROP_COUNT; p++) {
+		if (!found[p])
+			hard_report_pass(r, (enum hard_prop)p);
 	}
-	return true;
+	return hard_report_ok(r);
 }
 
 static int check(struct shim_rt *rt, struct shim_effect *fx, effect_fn *fn)
