@@ -233,10 +233,11 @@ static bool is_filter(struct text *t, const struct hard_diff *d)
 {
 	static const char place[] = "/linux/seccomp";
 
-	if (!aqe_starts(d->pointer, place))
+	if (!aqe_starts(d->pointer, place) || (!d->after && aqe_str_eq(d->pointer, place)))
 		return false;
 	if (!t->filter_said)
-		aqe_buf_addf(t->b, "%s %s: the frozen filter\n", d->before ? "~" : "+", place);
+		aqe_buf_addf(t->b, "%s %s: the frozen filter\n",
+			     aqe_str_eq(d->pointer, place) ? "+" : "~", place);
 	t->filter_said = true;
 	return true;
 }
@@ -248,7 +249,7 @@ static int text_op(void *arg, const struct hard_diff *d, struct aqe_err *e)
 	const size_t was = b->len;
 	int rc = 0;
 
-	if (d->after && is_filter(t, d))
+	if (is_filter(t, d))
 		return aqe_buf_ok(b, e);
 	if (d->before && d->after && d->before->type == AQE_JSON_ARRAY &&
 	    d->after->type == AQE_JSON_ARRAY && d->before->len && d->after->len) {

@@ -23,7 +23,8 @@ corpus_of() {
 	local what=$1
 	echo "tests/fuzz/corpus/$what"
 	case $what in
-	json | *spec* | *rewrite* | *verify* | oci*) echo "tests/corpus/spec tests/corpus/malformed" ;;
+	*rewrite*) echo "tests/corpus/spec tests/corpus/malformed tests/samples" ;;
+	json | *spec* | *verify* | oci*) echo "tests/corpus/spec tests/corpus/malformed" ;;
 	*policy*) echo "tests/corpus/policy.json" ;;
 	esac
 }
