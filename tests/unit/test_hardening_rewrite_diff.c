@@ -158,6 +158,7 @@ int main(void)
 	TCase *t = tcase_create("diff");
 
 	tcase_add_checked_fixture(t, rw_setup, rw_teardown);
+	tcase_set_timeout(t, 60); /* whole folders, also under sanitizers */
 	tcase_add_loop_test(t, diff__pairs, 0, (int)AQE_COUNT(PAIRS));
 	tcase_add_test(t, diff__refuses_depth);
 	tcase_add_loop_test(t, patch__turns_input_into_result, 0, 2);

@@ -207,6 +207,7 @@ int main(void)
 	TCase *t = tcase_create("samples");
 
 	tcase_add_checked_fixture(t, rw_setup, rw_teardown);
+	tcase_set_timeout(t, 60); /* whole folders, also under sanitizers */
 	tcase_add_loop_test(t, rewrite__gives_each_sample_its_reviewed_verdict, 0,
 			    (int)AQE_COUNT(SAMPLE));
 	tcase_add_test(t, samples__are_all_in_the_table);
