@@ -132,8 +132,11 @@ int hard_sockets_read(struct hard_sockets *ret, struct aqe_err *e)
 	AQE_AUTO_FREE char *buf = malloc(REPLY_BYTES);
 	AQE_AUTO_FD int fd = -1;
 	size_t cap = 0;
-	int rc = buf ? open_diag(&fd, e) : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
+	int rc;
 
+	if (!buf)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
+	rc = open_diag(&fd, e);
 	while (rc == 0) {
 		const ssize_t n = recv(fd, buf, REPLY_BYTES, 0);
 
@@ -273,6 +276,8 @@ static int walk(struct walk *w, struct aqe_err *e)
 		int rc;
 
 		errno = 0;
+		/* cppcheck-suppress readdirCalled ; readdir_r(3) is deprecated, no thread shares it
+		 */
 		entry = readdir(w->dirs[w->depth - 1]);
 		if (!entry && errno != 0)
 			return aqe_err_set(e, AQE_E_SYS, errno, "look into '%s'",

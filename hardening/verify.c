@@ -12,7 +12,7 @@
 
 const char *hard_verify_quote(struct hard_verifier *v, const char *s)
 {
-	struct aqe_buf b = AQE_BUF_INIT(8 * QUOTE_MAX);
+	struct aqe_buf b = AQE_BUF_INIT((size_t)8 * QUOTE_MAX);
 	const char *copy;
 
 	aqe_buf_quote(&b, s, QUOTE_MAX);

@@ -169,13 +169,15 @@ static int judge(struct hard_ctx ctx, const char *file, struct aqe_arena *a, str
 		 struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(FILE_MAX);
-	struct aqe_json *spec;
+	struct aqe_json *spec = NULL;
 	int rc = read_input(file, &text, e);
 
 	if (rc == 0)
 		rc = parse(a, &text, &spec, e);
 	if (rc < 0)
 		return rc;
+	if (!spec)
+		return aqe_err_set(e, AQE_E_INTERNAL, 0, "a document that is not there");
 	choose_agent(&ctx, spec, r);
 	return hard_verify(&ctx, spec, r, e);
 }
