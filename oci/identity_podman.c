@@ -8,6 +8,7 @@
  */
 #include "oci/store.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ static const struct driver {
 /* The store and what was found in it. */
 struct store {
 	struct oci_dir graph, run; /* run: only where a runroot is known */
-	const char *graph_path, *run_path;
+	const char *graph_path;
 	const char *driver_name;
 	const struct driver *driver;
 	const struct aqe_json *container, *image;
@@ -454,36 +455,49 @@ static int check_layers(struct oci_probe *p, struct store *s)
 
 /* ---- all of it ---- */
 
+/* The runroot, from the place of the pid file. Its absence is no fault: only files below it are not
+ * taken for the engine's then, and a transient store is not found. */
+static int open_run(struct oci_probe *p, struct store *s)
+{
+	AQE_AUTO_BUF struct aqe_buf canon = AQE_BUF_INIT(4096);
+	AQE_AUTO_FD int fd = -1;
+	const char *pid_file = p->in->pid_file;
+	const char *slash = pid_file ? strrchr(pid_file, '/') : NULL;
+	const char *dir, *root, *driver;
+
+	if (!slash)
+		return 0;
+	dir = aqe_arena_ndup(p->tmp, pid_file, (size_t)(slash - pid_file));
+	if (!dir)
+		return oci_nomem(p);
+	if (!oci_split_userdata(p->tmp, dir, p->in->id, &root, &driver) ||
+	    !aqe_str_eq(driver, s->driver_name) || aqe_fs_open_dir(root, &s->run.fd, NULL) < 0 ||
+	    aqe_fs_fd_path(s->run.fd, &canon, NULL) < 0)
+		return 0;
+	s->run.path = aqe_arena_dup(p->tmp, aqe_buf_str(&canon));
+	/* with id mappings the directory belongs to the container's root: no check of the owner */
+	dir = aqe_arena_fmt(p->out, "%s-containers/%s/userdata", driver, p->in->id);
+	if (!dir || !s->run.path)
+		return oci_nomem(p);
+	if (aqe_fs_open_beneath(s->run.fd, dir, O_PATH | O_DIRECTORY, 0, &fd, NULL) < 0)
+		return 0;
+	dir = aqe_arena_fmt(p->out, "%s/%s", s->run.path, dir);
+	if (!dir)
+		return oci_nomem(p);
+	if (!aqe_str_eq(dir, p->in->bundle))
+		p->id->dirs[p->id->n_dirs++] = dir;
+	return 0;
+}
+
 /* Directories with the container's own files: the bundle, and its twin in the runroot. */
 static int set_dirs(struct oci_probe *p, struct store *s)
 {
-	AQE_AUTO_BUF struct aqe_buf path = AQE_BUF_INIT(4096);
-	OCI_AUTO_DIR struct oci_dir dir = OCI_DIR_INIT;
-	const char *slash = p->in->pid_file ? strrchr(p->in->pid_file, '/') : NULL;
-	const char *canon, *driver;
-	struct aqe_err err = AQE_ERR_INIT;
+	const char *bundle = aqe_arena_dup(p->out, p->in->bundle);
 
-	p->id->dirs[p->id->n_dirs++] = aqe_arena_dup(p->out, p->in->bundle);
-	if (!p->id->dirs[0])
+	if (!bundle)
 		return oci_nomem(p);
-	if (!slash || slash == p->in->pid_file || p->in->pid_file[0] != '/')
-		return 0;
-	canon = aqe_arena_ndup(p->tmp, p->in->pid_file, (size_t)(slash - p->in->pid_file));
-	if (!canon)
-		return oci_nomem(p);
-	if (aqe_fs_open_dir(canon, &dir.fd, &err) < 0 || aqe_fs_fd_path(dir.fd, &path, &err) < 0)
-		return 0; /* no such directory: nothing of it will be allowed */
-	canon = aqe_arena_dup(p->out, aqe_buf_str(&path));
-	if (!canon)
-		return oci_nomem(p);
-	if (!oci_split_userdata(p->tmp, canon, p->in->id, &s->run_path, &driver) ||
-	    !aqe_str_eq(driver, s->driver_name) || aqe_str_eq(canon, p->in->bundle))
-		return 0;
-	p->id->dirs[p->id->n_dirs++] = canon;
-	s->run.path = s->run_path;
-	if (aqe_fs_open_dir(s->run_path, &s->run.fd, &err) < 0)
-		s->run.fd = -1; /* only a transient store needs it */
-	return 0;
+	p->id->dirs[p->id->n_dirs++] = bundle;
+	return open_run(p, s);
 }
 
 static void store_done(struct store *s)
