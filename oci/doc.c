@@ -33,6 +33,7 @@ struct walk {
 
 static void walk_init(struct walk *w, enum oci_doc kind, const struct aqe_json *root)
 {
+	assert(root);
 	w->root = root;
 	w->v = root;
 	w->depth = 0;
@@ -61,6 +62,20 @@ static void walk_type(struct walk *w)
 	w->types[w->depth] = t;
 }
 
+/* Goes to the next value that is not below this one; false at the end. */
+static bool walk_over(struct walk *w)
+{
+	while (w->v != w->root && !w->v->next) {
+		w->v = w->v->parent;
+		assert(w->v); /* the root is above all */
+		w->depth--;
+	}
+	if (w->v == w->root)
+		return false;
+	w->v = w->v->next;
+	return true;
+}
+
 /* Goes to the next value, into the children of this one only if `into`; false at the end. The
  * caller has seen that there is room for a child. */
 static bool walk_next(struct walk *w, bool into)
@@ -69,14 +84,8 @@ static bool walk_next(struct walk *w, bool into)
 		assert(w->depth < OCI_DEPTH_MAX);
 		w->v = w->v->first;
 		w->depth++;
-	} else {
-		while (w->v != w->root && !w->v->next) {
-			w->v = w->v->parent;
-			w->depth--;
-		}
-		if (w->v == w->root)
-			return false;
-		w->v = w->v->next;
+	} else if (!walk_over(w)) {
+		return false;
 	}
 	walk_type(w);
 	return true;

@@ -92,7 +92,7 @@ static int read_hostconfig(struct oci_probe *p, const struct oci_dir *data)
 
 	if (!path)
 		return oci_nomem(p);
-	r = oci_read_index(p, data, path, OCI_ABSENT_UNKNOWN, &root);
+	r = oci_read_json(p, data, path, &root);
 	if (r)
 		return r;
 	if (aqe_json_get_bool(root, "Privileged", &privileged, &err) < 0 ||
@@ -120,7 +120,7 @@ static int read_container(struct oci_probe *p, struct store *s)
 
 	if (!path)
 		return oci_nomem(p);
-	r = oci_read_index(p, &s->data, path, OCI_ABSENT_UNKNOWN, &root);
+	r = oci_read_json(p, &s->data, path, &root);
 	if (r)
 		return r;
 	id = aqe_json_str(aqe_json_get(root, "ID"));
@@ -179,7 +179,7 @@ static int expect_line(struct oci_probe *p, const struct store *s, const char *d
 
 	if (!path)
 		return oci_nomem(p);
-	r = oci_read_line(p, &s->data, path, want ? OCI_ABSENT_UNKNOWN : OCI_ABSENT_NULL, &found);
+	r = oci_read_line(p, &s->data, path, want ? OCI_ABSENT_UNKNOWN : OCI_ABSENT_OK, &found);
 	if (r || aqe_str_eq(found, want))
 		return r;
 	return oci_unknown(p, "'%s/%s' says '%s', expected '%s'", s->data.path, path, found,

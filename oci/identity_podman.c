@@ -18,7 +18,7 @@
 
 #define HEX_ID        64U /* letters of a container, image or layer id */
 #define MANIFESTS_MAX 64U
-#define INDEXES_MAX   3U
+#define INDEXES_MAX   3U /* the graphroot's two, the runroot's volatile one */
 
 /* Where a driver mounts a container's layer, below the graphroot. */
 static const struct driver {
@@ -70,18 +70,16 @@ static const char *index_path(struct oci_probe *p, const struct store *s, const 
 }
 
 /* Reads one index and looks for an entry; *ret stays NULL when there is none. */
-static int look_in(struct oci_probe *p, const struct oci_dir *d, const char *path, const char *id,
-		   const struct aqe_json **ret)
+static int look_in(struct oci_probe *p, const struct oci_dir *d, const char *path,
+		   enum oci_absent absent, const char *id, const struct aqe_json **ret)
 {
-	struct aqe_json *list;
+	AQE_CLEANUP(oci_index_done) struct oci_index x = OCI_INDEX_INIT;
 	int r;
 
 	if (!path)
 		return oci_nomem(p);
-	r = oci_read_index(p, d, path, OCI_ABSENT_NULL, &list);
-	if (r == 0)
-		*ret = oci_find_by(list, "id", id);
-	return r;
+	r = oci_read_index(p, d, path, absent, &x);
+	return r ? r : oci_find_entry(p, d, path, &x, id, ret);
 }
 
 /* Finds the container's entry in a graphroot, or in the runroot of a transient store. */
@@ -90,14 +88,14 @@ static int find_container(struct oci_probe *p, struct store *s)
 	const char *id = p->in->id;
 	const char *stable = index_path(p, s, "containers", "containers.json");
 	const char *fast = index_path(p, s, "containers", "volatile-containers.json");
-	int r = look_in(p, &s->graph, stable, id, &s->container);
+	int r = look_in(p, &s->graph, stable, OCI_ABSENT_OK, id, &s->container);
 
 	if (r || s->container)
 		return r;
-	r = look_in(p, &s->graph, fast, id, &s->container);
+	r = look_in(p, &s->graph, fast, OCI_ABSENT_OK, id, &s->container);
 	if (r || s->container || s->run.fd < 0)
 		return r;
-	return look_in(p, &s->run, fast, id, &s->container);
+	return look_in(p, &s->run, fast, OCI_ABSENT_OK, id, &s->container);
 }
 
 /* The graphroot is named by the bundle's path. CRI-O's bundle lies in its runroot, so a bundle
@@ -304,7 +302,7 @@ static int keep_digests(struct oci_probe *p, struct manifest *all, size_t n)
 static int check_manifests(struct oci_probe *p, struct store *s)
 {
 	const struct aqe_json *names = aqe_json_get(s->image, "big-data-names");
-	struct manifest all[MANIFESTS_MAX];
+	struct manifest all[MANIFESTS_MAX] = { 0 };
 	size_t n = 0;
 
 	if (!names || names->type != AQE_JSON_ARRAY)
@@ -330,15 +328,10 @@ static int check_manifests(struct oci_probe *p, struct store *s)
 static int check_image(struct oci_probe *p, struct store *s)
 {
 	const char *path = index_path(p, s, "images", "images.json");
-	struct aqe_json *list;
-	int r;
+	int r = look_in(p, &s->graph, path, OCI_ABSENT_UNKNOWN, s->image_id, &s->image);
 
-	if (!path)
-		return oci_nomem(p);
-	r = oci_read_index(p, &s->graph, path, OCI_ABSENT_UNKNOWN, &list);
 	if (r)
 		return r;
-	s->image = oci_find_by(list, "id", s->image_id);
 	if (!s->image)
 		return oci_unknown(p, "'%s/%s' has no image %s", s->graph_path, path, s->image_id);
 	r = check_config(p, s);
@@ -348,48 +341,36 @@ static int check_image(struct oci_probe *p, struct store *s)
 /* ---- the layers ---- */
 
 struct layers {
-	const struct aqe_json *lists[INDEXES_MAX];
-	size_t n;
+	struct oci_index files[INDEXES_MAX];
+	const struct oci_dir *dirs[INDEXES_MAX];
+	const char *paths[INDEXES_MAX];
 };
+
+static void layers_done(struct layers *l)
+{
+	for (size_t i = 0; i < INDEXES_MAX; i++)
+		oci_index_done(&l->files[i]);
+}
 
 static int read_layers(struct oci_probe *p, const struct store *s, struct layers *l)
 {
 	const char *stable = index_path(p, s, "layers", "layers.json");
 	const char *fast = index_path(p, s, "layers", "volatile-layers.json");
-	const struct {
-		const struct oci_dir *dir;
-		const char *path;
-		enum oci_absent absent;
-	} files[INDEXES_MAX] = {
-		{ &s->graph, stable, OCI_ABSENT_UNKNOWN },
-		{ &s->graph, fast, OCI_ABSENT_NULL },
-		{ &s->run, fast, OCI_ABSENT_NULL },
-	};
 
 	if (!stable || !fast)
 		return oci_nomem(p);
-	l->n = 0;
-	for (size_t i = 0; i < AQE_COUNT(files); i++) {
-		struct aqe_json *list;
+	for (size_t i = 0; i < INDEXES_MAX; i++) {
 		int r;
 
-		if (files[i].dir->fd < 0)
+		l->paths[i] = i == 0 ? stable : fast;
+		if (l->dirs[i]->fd < 0)
 			continue;
-		r = oci_read_index(p, files[i].dir, files[i].path, files[i].absent, &list);
+		r = oci_read_index(p, l->dirs[i], l->paths[i],
+				   i == 0 ? OCI_ABSENT_UNKNOWN : OCI_ABSENT_OK, &l->files[i]);
 		if (r)
 			return r;
-		l->lists[l->n++] = list;
 	}
 	return 0;
-}
-
-static const struct aqe_json *find_layer(const struct layers *l, const char *id)
-{
-	const struct aqe_json *v = NULL;
-
-	for (size_t i = 0; i < l->n && !v; i++)
-		v = oci_find_by(l->lists[i], "id", id);
-	return v;
 }
 
 /* The layer under the container's own must be the image's top layer, or its copy for other id
@@ -403,15 +384,21 @@ static bool is_top_layer(const struct store *s, const char *id)
 }
 
 /* Finds a layer and gives its parent, "" when it has none. */
-static int layer_parent(struct oci_probe *p, const struct store *s, const struct layers *l,
-			const char *id, const struct aqe_json **ret, const char **ret_parent)
+static int layer_parent(struct oci_probe *p, const struct layers *l, const char *id,
+			const struct aqe_json **ret, const char **ret_parent)
 {
-	const struct aqe_json *v = find_layer(l, id);
-	const char *parent = aqe_json_str(aqe_json_get(v, "parent"));
+	const struct aqe_json *v = NULL;
+	const char *parent;
 
+	for (size_t i = 0; i < INDEXES_MAX && !v; i++) {
+		int r = oci_find_entry(p, l->dirs[i], l->paths[i], &l->files[i], id, &v);
+
+		if (r)
+			return r;
+	}
 	if (!v)
-		return oci_unknown(p, "'%s/%s-layers/layers.json' has no layer %s", s->graph_path,
-				   s->driver_name, id);
+		return oci_unknown(p, "'%s/%s' has no layer %s", l->dirs[0]->path, l->paths[0], id);
+	parent = aqe_json_str(aqe_json_get(v, "parent"));
 	*ret = v;
 	*ret_parent = parent ? parent : "";
 	return 0;
@@ -419,14 +406,18 @@ static int layer_parent(struct oci_probe *p, const struct store *s, const struct
 
 static int check_layers(struct oci_probe *p, struct store *s)
 {
-	struct layers l;
-	const struct aqe_json *layer;
-	const char *id;
+	AQE_CLEANUP(layers_done)
+	struct layers l = {
+		.files = { OCI_INDEX_INIT, OCI_INDEX_INIT, OCI_INDEX_INIT },
+		.dirs = { &s->graph, &s->graph, &s->run },
+	};
+	const struct aqe_json *layer = NULL;
+	const char *id = s->layer_id;
 	int r = read_layers(p, s, &l);
 
 	if (r)
 		return r;
-	r = layer_parent(p, s, &l, s->layer_id, &layer, &id);
+	r = layer_parent(p, &l, id, &layer, &id);
 	if (r)
 		return r;
 	if (!is_top_layer(s, id))
@@ -439,7 +430,7 @@ static int check_layers(struct oci_probe *p, struct store *s)
 		if (!*at)
 			return oci_unknown(p, "image %s has %zu layers, the store has fewer",
 					   s->image_id, s->diff_ids->len);
-		r = layer_parent(p, s, &l, at, &layer, &id);
+		r = layer_parent(p, &l, at, &layer, &id);
 		if (r)
 			return r;
 		found = aqe_json_str(aqe_json_get(layer, "diff-digest"));

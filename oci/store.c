@@ -12,11 +12,11 @@
 #include "shim/core/fs.h"
 #include "shim/core/text.h"
 
-/* The engines' indexes grow with the store, and an image's history holds whole scripts. */
-static const struct aqe_json_limits INDEX_LIMITS = {
-	.bytes = OCI_INDEX_MAX,
+/* An image's history holds whole scripts, and an image can have thousands of names. */
+static const struct aqe_json_limits DOCUMENT_LIMITS = {
+	.bytes = OCI_BLOB_MAX,
 	.depth = 32,
-	.values = 2000000,
+	.values = 1000000,
 	.entries = 100000,
 	.string = OCI_BLOB_MAX,
 	.number = 64,
@@ -135,20 +135,39 @@ static int read_file(struct oci_probe *p, const struct oci_dir *d, const char *p
 }
 
 int oci_read_index(struct oci_probe *p, const struct oci_dir *d, const char *path,
-		   enum oci_absent absent, struct aqe_json **ret)
+		   enum oci_absent absent, struct oci_index *ret)
 {
-	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(OCI_INDEX_MAX);
 	struct aqe_err err = AQE_ERR_INIT;
 	bool gone = false;
-	int r = read_file(p, d, path, &b, absent == OCI_ABSENT_NULL ? &gone : NULL);
+	int r = read_file(p, d, path, &ret->text, absent == OCI_ABSENT_OK ? &gone : NULL);
+
+	if (r || gone)
+		return r;
+	if (oci_index_split(ret, &err) < 0)
+		return oci_unknown_file(p, d, path, &err);
+	return 0;
+}
+
+int oci_find_entry(struct oci_probe *p, const struct oci_dir *d, const char *path,
+		   const struct oci_index *x, const char *id, const struct aqe_json **ret)
+{
+	struct aqe_err err = AQE_ERR_INIT;
+
+	if (oci_index_find(x, p->tmp, id, &DOCUMENT_LIMITS, ret, &err) < 0)
+		return oci_unknown_file(p, d, path, &err);
+	return 0;
+}
+
+int oci_read_json(struct oci_probe *p, const struct oci_dir *d, const char *path,
+		  struct aqe_json **ret)
+{
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(OCI_BLOB_MAX);
+	struct aqe_err err = AQE_ERR_INIT;
+	int r = read_file(p, d, path, &b, NULL);
 
 	if (r)
 		return r;
-	if (gone) {
-		*ret = NULL;
-		return 0;
-	}
-	if (aqe_json_parse(p->tmp, aqe_buf_str(&b), b.len, &INDEX_LIMITS, ret, &err) < 0)
+	if (aqe_json_parse(p->tmp, aqe_buf_str(&b), b.len, &DOCUMENT_LIMITS, ret, &err) < 0)
 		return oci_unknown_file(p, d, path, &err);
 	return 0;
 }
@@ -158,7 +177,7 @@ int oci_read_line(struct oci_probe *p, const struct oci_dir *d, const char *path
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(LINE_MAX_BYTES);
 	bool gone = false;
-	int r = read_file(p, d, path, &b, absent == OCI_ABSENT_NULL ? &gone : NULL);
+	int r = read_file(p, d, path, &b, absent == OCI_ABSENT_OK ? &gone : NULL);
 
 	if (r)
 		return r;
@@ -186,7 +205,7 @@ int oci_read_blob(struct oci_probe *p, const struct oci_dir *d, const char *path
 	if (want && !aqe_str_eq(digest, want))
 		return oci_unknown(p, "'%s/%s' hashes to %s, not to %s", d->path, path, digest,
 				   want);
-	if (aqe_json_parse(p->tmp, aqe_buf_str(&b), b.len, &INDEX_LIMITS, ret, &err) < 0)
+	if (aqe_json_parse(p->tmp, aqe_buf_str(&b), b.len, &DOCUMENT_LIMITS, ret, &err) < 0)
 		return oci_unknown_file(p, d, path, &err);
 	memcpy(ret_digest, digest, sizeof(digest));
 	return 0;

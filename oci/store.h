@@ -8,10 +8,10 @@
 #include <stddef.h>
 
 #include "oci/identity.h"
+#include "oci/index.h"
 
 #define OCI_STEP_UNKNOWN 1
 
-#define OCI_INDEX_MAX    (64U << 20) /* bytes of an index file */
 #define OCI_BLOB_MAX     (4U << 20) /* bytes of a config or manifest, and of a string in an index */
 #define OCI_LAYERS_MAX   1024U      /* layers of an image */
 
@@ -56,11 +56,18 @@ AQE_MUST_CHECK int oci_dir_is_root_path(struct oci_probe *p, const struct oci_di
 /* What to do about a file that is not there. */
 enum oci_absent {
 	OCI_ABSENT_UNKNOWN, /* oci_unknown() */
-	OCI_ABSENT_NULL,    /* *ret = NULL */
+	OCI_ABSENT_OK,      /* nothing is returned: NULL, or an empty index */
 };
-/* An index file (JSON of any type); the tree lives in p->tmp. */
+/* An index file, which must be empty before; one that is not there stays so. */
 AQE_MUST_CHECK int oci_read_index(struct oci_probe *p, const struct oci_dir *d, const char *path,
-				  enum oci_absent absent, struct aqe_json **ret);
+				  enum oci_absent absent, struct oci_index *ret);
+/* The entry with this id in an index read from `path`, or NULL; it lives in p->tmp. */
+AQE_MUST_CHECK int oci_find_entry(struct oci_probe *p, const struct oci_dir *d, const char *path,
+				  const struct oci_index *x, const char *id,
+				  const struct aqe_json **ret);
+/* A JSON document; it lives in p->tmp. */
+AQE_MUST_CHECK int oci_read_json(struct oci_probe *p, const struct oci_dir *d, const char *path,
+				 struct aqe_json **ret);
 /* A file of one short line without a line feed, as docker keeps them; in p->tmp. */
 AQE_MUST_CHECK int oci_read_line(struct oci_probe *p, const struct oci_dir *d, const char *path,
 				 enum oci_absent absent, const char **ret);
