@@ -24,9 +24,10 @@
 #include "shim/core/fs.h"
 #include "shim/core/text.h"
 
-#define PROC_FILE_MAX_BYTES (1U << 20) /* mountinfo; the others are far smaller */
-#define OWN_MOUNTS_MAX      64         /* cgroup mounts of ours */
-#define ARENA_MAX_BYTES     (4U << 20)
+#define PROC_FILE_MAX_BYTES  (1U << 20)  /* mountinfo; the others are far smaller */
+#define OWN_MOUNTS_MAX       64          /* cgroup mounts of ours */
+#define OWN_MOUNTS_MAX_BYTES (16U << 20) /* a busy host has thousands of mounts */
+#define ARENA_MAX_BYTES      (4U << 20)
 /* Most time between the start signal and the filter. Measured: both runtimes' `start` returns when
  * it is in force; the wait is for loaded hosts. */
 #define START_WAIT_MS 2000
@@ -255,7 +256,7 @@ static int own_cgroup_mounts(struct check *c, struct aqe_buf *b, struct hard_fx_
 static int check_limits(struct check *c, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf groups = AQE_BUF_INIT(PROC_FILE_MAX_BYTES);
-	AQE_AUTO_BUF struct aqe_buf mounts = AQE_BUF_INIT(16 * PROC_FILE_MAX_BYTES);
+	AQE_AUTO_BUF struct aqe_buf mounts = AQE_BUF_INIT(OWN_MOUNTS_MAX_BYTES);
 	struct hard_fx_cgroup list[HARD_FX_CGROUP_MAX];
 	struct hard_fx_mount own[OWN_MOUNTS_MAX];
 	struct hard_fx_limits_in in = { .fx = c->fx,

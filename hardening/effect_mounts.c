@@ -152,7 +152,8 @@ static void judge_cgroup_children(struct judge *j, const struct hard_fx_mount *p
 }
 
 /* The mount that stands at a destination of the spec: by its path, else (an image may have
- * /var/run -> /run) by what its processes get when they look there. 1, 0 or an error. */
+ * /var/run -> /run) by what its processes get when they look there. *ret is set when there is one.
+ */
 static int find_mount(struct judge *j, const char *dest, const struct hard_fx_mount **ret,
 		      struct aqe_err *e)
 {
@@ -162,17 +163,16 @@ static int find_mount(struct judge *j, const char *dest, const struct hard_fx_mo
 	size_t i;
 	int r;
 
-	if (m) {
-		*ret = m;
-		return 1;
-	}
+	*ret = m;
+	if (m)
+		return 0;
 	r = root->look(root->self, dest, &node, e);
 	if (r <= 0)
 		return r;
 	for (i = 0; node.mount_root && i < j->in->n_mounts; i++) {
 		if (j->in->mounts[i].id == node.mount_id) {
 			*ret = &j->in->mounts[i];
-			return 1;
+			break;
 		}
 	}
 	return 0;
@@ -192,7 +192,7 @@ static int judge_spec_mount(struct judge *j, const struct aqe_json *spec, struct
 	r = find_mount(j, dest, &m, e);
 	if (r < 0)
 		return r;
-	if (r == 0) {
+	if (!m) {
 		hard_report_fail(j->report, prop_of(dest), spec, NULL, "mounted", "not mounted");
 		return 0;
 	}

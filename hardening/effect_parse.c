@@ -84,8 +84,8 @@ enum status_kind {
 
 struct status_row {
 	const char *label;
-	enum status_kind kind;
 	size_t offset;
+	enum status_kind kind;
 	bool required;
 };
 
@@ -100,20 +100,20 @@ const char *const HARD_FX_CAP_LABEL[HARD_FX_CAP_SETS] = {
 #define STATUS_ROWS 14
 
 static const struct status_row STATUS_TABLE[STATUS_ROWS] = {
-	{ "State", STATUS_LETTER, AT(state), true },
-	{ "Uid", STATUS_FOUR, AT(uid), true },
-	{ "Gid", STATUS_FOUR, AT(gid), true },
-	{ "Groups", STATUS_GROUPS, AT(groups), true },
-	{ "Umask", STATUS_OCTAL, AT(umask), false },
-	{ "NSpid", STATUS_NSPID, AT(nspid_last), true },
-	{ "CapInh", STATUS_HEX, CAP(HARD_FX_CAP_INHERITABLE), true },
-	{ "CapPrm", STATUS_HEX, CAP(HARD_FX_CAP_PERMITTED), true },
-	{ "CapEff", STATUS_HEX, CAP(HARD_FX_CAP_EFFECTIVE), true },
-	{ "CapBnd", STATUS_HEX, CAP(HARD_FX_CAP_BOUNDING), true },
-	{ "CapAmb", STATUS_HEX, CAP(HARD_FX_CAP_AMBIENT), true },
-	{ "NoNewPrivs", STATUS_DECIMAL, AT(no_new_privs), true },
-	{ "Seccomp", STATUS_DECIMAL, AT(seccomp), true },
-	{ "Seccomp_filters", STATUS_DECIMAL, AT(seccomp_filters), false },
+	{ "State", AT(state), STATUS_LETTER, true },
+	{ "Uid", AT(uid), STATUS_FOUR, true },
+	{ "Gid", AT(gid), STATUS_FOUR, true },
+	{ "Groups", AT(groups), STATUS_GROUPS, true },
+	{ "Umask", AT(umask), STATUS_OCTAL, false },
+	{ "NSpid", AT(nspid_last), STATUS_NSPID, true },
+	{ "CapInh", CAP(HARD_FX_CAP_INHERITABLE), STATUS_HEX, true },
+	{ "CapPrm", CAP(HARD_FX_CAP_PERMITTED), STATUS_HEX, true },
+	{ "CapEff", CAP(HARD_FX_CAP_EFFECTIVE), STATUS_HEX, true },
+	{ "CapBnd", CAP(HARD_FX_CAP_BOUNDING), STATUS_HEX, true },
+	{ "CapAmb", CAP(HARD_FX_CAP_AMBIENT), STATUS_HEX, true },
+	{ "NoNewPrivs", AT(no_new_privs), STATUS_DECIMAL, true },
+	{ "Seccomp", AT(seccomp), STATUS_DECIMAL, true },
+	{ "Seccomp_filters", AT(seccomp_filters), STATUS_DECIMAL, false },
 };
 
 /* The row of the line's label, and the line moved behind the colon; NULL for lines of no interest.

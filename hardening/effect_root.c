@@ -16,10 +16,6 @@
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
 
-#ifndef STATX_ATTR_MOUNT_ROOT
-#error "statx(2) with mount ids is needed (Linux 5.8 headers)"
-#endif
-
 #define AGAIN_MAX 16 /* openat2 says EAGAIN when a rename elsewhere disturbed it */
 
 static int open_in_root(int root, const char *path, uint64_t flags)
