@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Real engines: run_integration.sh [--one ENGINE LOW FILE | --plan | FILTER]
+# Runs the bats files of the plan in lanes side by side, each lane in a sandbox of its own
+# (tests/setup/sandbox.sh). Prints TAP lines and last "integration: N passed, N failed".
+# AQE_SHIM overrides the binary, AQE_TESTS_MUST_RUN=1 makes a skip a failure.
+set -u
+
+cd "$(dirname "$0")/.." || exit 1
+AQE_SHIM=$(realpath "${AQE_SHIM-build/release/aqe-shim}")
+export AQE_SHIM
+
+# lane  engine  low  file. A lane shares one sandbox, so an engine is started once a lane.
+rows=$(
+	cat <<'P'
+1 podman-root crun common
+1 podman-root crun podman
+1 podman-root runc common
+1 podman-root runc podman
+1 podman-user crun common
+1 podman-user crun podman
+1 podman-user runc common
+1 podman-user runc podman
+1 podman-root crun observe
+1 podman-user crun observe
+2 docker runc common
+2 docker crun common
+2 docker runc docker
+2 docker runc observe
+2 docker-remap runc common
+2 docker-remap crun common
+2 docker-remap runc docker
+2 podman-root crun binary
+2 podman-root crun lowlevel
+2 podman-root runc lowlevel
+2 podman-root crun policy
+2 podman-root crun state
+2 podman-root crun kill
+2 podman-root runc kill
+P
+)
+
+# Inside a sandbox: the lane's rows are in AQE_PLAN. TAP on stdout, one prefix a file.
+lane() {
+	local engine low file
+	while read -r _ engine low file; do
+		[ -f "tests/integration/$file.bats" ] || continue
+		AQE_ENGINE=$engine AQE_LOW=$low timeout -k 10 900 bats --timing --formatter tap \
+			"tests/integration/$file.bats" </dev/null 2>&1 |
+			sed -E "s/^((not )?ok )[0-9]+ /\1$engine $low $file: /; /^[0-9]+\.\.[0-9]+$/d"
+	done <<<"$AQE_PLAN"
+	AQE_ENGINE=none bats --timing --formatter tap tests/integration/leftovers.bats </dev/null 2>&1 |
+		sed -E "s/^((not )?ok )[0-9]+ /\1leftovers: /; /^[0-9]+\.\.[0-9]+$/d"
+}
+
+case ${1-} in
+--lane)
+	lane
+	exit
+	;;
+--plan)
+	echo "$rows"
+	exit
+	;;
+--one) rows="1 $2 $3 $4" ;;
+'') ;;
+*) rows=$(grep -E -- "$1" <<<"$rows") ;;
+esac
+
+out=$(mktemp -d)
+pids=()
+stop() {
+	[ "${#pids[@]}" = 0 ] || kill "${pids[@]}" 2>/dev/null
+	wait
+	rm -rf "$out"
+}
+trap stop EXIT
+trap 'exit 130' INT TERM
+if [ ! -x "$AQE_SHIM" ]; then
+	echo "not ok integration: no binary at $AQE_SHIM"
+	echo "integration: 0 passed, 1 failed"
+	exit 1
+fi
+for n in 1 2; do
+	AQE_PLAN=$(grep "^$n " <<<"$rows") || continue
+	AQE_PLAN=$AQE_PLAN tests/setup/sandbox.sh "$0" --lane >"$out/lane$n" 2>&1 &
+	pids+=($!)
+done
+for p in "${pids[@]}"; do
+	wait "$p"
+done
+pids=()
+cat "$out"/lane*
+all=$(cat "$out"/lane*)
+pass=$(grep -cE '^ok ' <<<"$all")
+fail=$(grep -cE '^not ok ' <<<"$all")
+skipped=$(grep -cE '^ok .* # skip' <<<"$all")
+if [ "$skipped" != 0 ]; then
+	pass=$((pass - skipped))
+	echo "# integration: $skipped skipped"
+	[ "${AQE_TESTS_MUST_RUN-}" != 1 ] || fail=$((fail + skipped))
+fi
+# host's own null device: crun with a user namespace may change its owner
+if [ "$(stat -c '%U:%G %a' /dev/null)" = "root:root 666" ]; then
+	pass=$((pass + 1))
+else
+	chown root:root /dev/null
+	chmod 666 /dev/null
+	echo "not ok integration: the owner of /dev/null changed (put back)"
+	fail=$((fail + 1))
+fi
+echo "integration: $pass passed, $fail failed"
+[ "$fail" = 0 ]
