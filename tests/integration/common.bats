@@ -73,8 +73,11 @@ assert_hardened() {
 }
 
 @test "a wrong command fails as with the bare runtime" {
-	run -127 bare run --rm $IMG no-such-command
-	run -127 hard_run --rm $IMG no-such-command
+	local want=127
+	# docker does not understand crun's words
+	[[ $AQE_ENGINE:$AQE_LOW != docker*:crun ]] || want=125
+	run "-$want" bare run --rm $IMG no-such-command
+	run "-$want" hard_run --rm $IMG no-such-command
 	assert_has no-such-command
 	assert_no_leaks
 }
@@ -201,7 +204,7 @@ assert_hardened() {
 	run engine update --memory 2g --memory-swap 2g up
 	[ "$status" != 0 ]
 	assert_match 'refused: memory_limit at /'
-	run engine update --cpus 4 up
+	run engine update --cpus 2 up
 	[ "$status" != 0 ]
 	assert_match 'refused: cpu_limit at /'
 	run engine update --pids-limit -1 up
@@ -244,7 +247,7 @@ own_userns() {
 
 @test "refused: --cap-add" {
 	refuse 'capabilities' $(user_ns) --cap-add SYS_ADMIN
-	refuse 'capabilities' $(user_ns) --cap-add ALL
+	refuse 'capabilities|privileged' $(user_ns) --cap-add ALL
 }
 
 @test "refused: host namespaces" {
@@ -340,7 +343,7 @@ own_userns() {
 	if [ "$status" = 0 ]; then
 		run engine start -a again
 		[ "$status" != 0 ]
-		assert_match 'refused: digest at /'
+		assert_match 'refused: digest(:| at /)'
 		write_policy drop-images
 		rm "$POLICY"
 		run engine start -a again
@@ -374,7 +377,6 @@ own_userns() {
 
 @test "a policy mount is there, with the right options" {
 	mkdir -p "$AQE_TMP/workspace"
-	chmod 777 "$AQE_TMP/workspace"
 	echo from-the-host >"$AQE_TMP/workspace/file"
 	usual_policy jq=".mounts = [{source: \"$AQE_TMP/workspace\", destination: \"/workspace\"}]"
 	run hard_run --rm $IMG sh -c 'cat /workspace/file; grep " /workspace " /proc/mounts'

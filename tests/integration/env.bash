@@ -90,7 +90,7 @@ assert_match() {
 # The one-line refusal: property, place, found, wanted, fix; short enough for every engine, and
 # without the phrases that make an engine relabel it (engines.md section 2).
 assert_refusal_text() {
-	assert_match "refused: ($1) at /[^ ]*: found .*, wanted .*; fix: " || return 1
+	assert_match "refused: ($1)( at /[^ ]*)?: found .*, wanted .*; fix: " || return 1
 	local phrase
 	for phrase in "permission denied" "operation not permitted" "no such file or directory" \
 		"executable file not found" "not a directory" "no logs from conmon" "unable to retrieve OCI runtime error"; do

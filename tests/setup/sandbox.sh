@@ -4,7 +4,7 @@
 #
 # Mount, pid, network, ipc, uts and (cgroup v1) cgroup namespaces are private, so container
 # engines can run beside the host's own and beside other sandboxes: /run is an empty tmpfs, /etc a
-# copy, /dev/null a node of our own (crun with a user namespace may change its owner), and every
+# copy, /dev has nodes of its own (crun may change the owner of /dev/null), and every
 # process ends with the command. Nothing of the host is written.
 # Inside, AQE_TMP=/run/aqe-test is scratch space and the user aqetest (4201, with subordinate ids)
 # exists. On the hybrid cgroup layout a nested group also hides the controllers left on the v2
@@ -128,19 +128,24 @@ private_etc() {
 	printf '%s\n' "$user:$first_sub:65536" "containers:1000000:1048576" >>/etc/subgid
 }
 
-# Nodes of our own: null for the reason above, the others because a machine without udev has them
-# closed to users.
-private_nodes() {
-	local name major minor
-	while read -r name major minor; do
-		[ -e "/dev/$name" ] || continue
-		mknod -m 666 "/run/aqe-test/node-${name##*/}" c "$major" "$minor"
-		mount --bind "/run/aqe-test/node-${name##*/}" "/dev/$name"
-	done <<-'N'
-		null 1 3
-		net/tun 10 200
-		fuse 10 229
-	N
+# A /dev of our own, for the reason above; null, tun and fuse are open to users also where no udev
+# made them so.
+private_dev() {
+	local dev=/run/dev node
+	mkdir "$dev"
+	mount -t tmpfs -o mode=755 dev "$dev"
+	find /dev -mindepth 1 -maxdepth 1 \( -type c -o -type l \) -exec cp -a {} "$dev/" \;
+	mkdir "$dev"/{pts,shm,mqueue,net}
+	[ ! -e /dev/net/tun ] || cp -a /dev/net/tun "$dev/net/"
+	for node in null net/tun fuse; do
+		[ ! -e "$dev/$node" ] || chmod 666 "$dev/$node"
+	done
+	mount --bind /dev/pts "$dev/pts"
+	mount -t tmpfs -o mode=1777 shm "$dev/shm"
+	mount -t mqueue mqueue "$dev/mqueue"
+	umount -l /dev/pts /dev/shm
+	mount --move "$dev" /dev
+	rmdir "$dev"
 }
 
 inside() {
@@ -151,7 +156,7 @@ inside() {
 	mkdir -m 1777 /run/aqe-test/tmp
 	install -d -m 700 -o "$uid" -g "$uid" "/run/user/$uid" /run/aqe-test/home
 	private_etc
-	private_nodes
+	private_dev
 	[ ! -d /var/lib/containers ] || mount -t tmpfs -o mode=755 containers /var/lib/containers
 	mount_groups /sys/fs/cgroup
 	# as on a host: the user's engine wants a shared root
