@@ -66,8 +66,8 @@ static void walk_type(struct walk *w)
 static bool walk_over(struct walk *w)
 {
 	while (w->v != w->root && !w->v->next) {
+		assert(w->depth > 0); /* the root is above all */
 		w->v = w->v->parent;
-		assert(w->v); /* the root is above all */
 		w->depth--;
 	}
 	if (w->v == w->root)

@@ -45,6 +45,10 @@ int oci_unknown(struct oci_probe *p, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a longer text is cut */
 	va_end(ap);
+	for (char *s = text; *s; s++) {
+		if ((unsigned char)*s < ' ' || *s == 0x7f)
+			*s = '?'; /* what the files say must not reach a terminal as it is */
+	}
 	p->id->why_unknown = aqe_arena_dup(p->out, text);
 	return p->id->why_unknown ? OCI_STEP_UNKNOWN : oci_nomem(p);
 }

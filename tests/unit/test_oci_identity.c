@@ -409,7 +409,8 @@ static const struct {
 	/* docker, the layers */
 	{ DK, SUB, DK_MOUNTS "/mount-id", DK_MOUNT, ZERO,
 	  DK_MOUNTS "/mount-id' says '" ZERO "', expected '" DK_MOUNT "'" },
-	{ DK, WRITE, DK_MOUNTS "/mount-id", DK_MOUNT "\n", 0, DK_MOUNTS "/mount-id' says '" },
+	{ DK, WRITE, DK_MOUNTS "/mount-id", DK_MOUNT "\n", 0,
+	  DK_MOUNTS "/mount-id' says '" DK_MOUNT "?', expected" },
 	{ DK, DEL, DK_MOUNTS "/mount-id", 0, 0, DK_MOUNTS "/mount-id' does not exist" },
 	{ DK, SUB, DK_MOUNTS "/parent", DK_TOP, DK_MID,
 	  DK_MOUNTS "/parent' says 'sha256:" DK_MID "', expected 'sha256:" DK_TOP "'" },
