@@ -22,13 +22,16 @@ static void cleanup_policy(struct hard_policy *const *p)
 }
 #define AUTO_POLICY AQE_CLEANUP(cleanup_policy)
 
-int hard_policy_empty(struct hard_policy **ret, struct aqe_err *e)
+/* A policy with nothing in it, or NULL with `e` filled. */
+static struct hard_policy *new_policy(struct aqe_err *e)
 {
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(HARD_POLICY_ARENA_MAX);
 	struct hard_policy *p = a ? aqe_arena_alloc(a, sizeof(*p)) : NULL;
 
-	if (!p)
-		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the policy");
+	if (!p) {
+		(void)aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the policy");
+		return NULL;
+	}
 	p->mode = HARD_MODE_ENFORCE;
 	p->uid = DEFAULT_ID;
 	p->gid = DEFAULT_ID;
@@ -37,6 +40,15 @@ int hard_policy_empty(struct hard_policy **ret, struct aqe_err *e)
 	p->files = "";
 	aqe_sha256_text("", 0, p->digest);
 	p->arena = AQE_TAKE_PTR(a);
+	return p;
+}
+
+int hard_policy_empty(struct hard_policy **ret, struct aqe_err *e)
+{
+	struct hard_policy *p = new_policy(e);
+
+	if (!p)
+		return AQE_E_NOMEM;
 	*ret = p;
 	return AQE_OK;
 }
@@ -72,13 +84,13 @@ static int describe(struct hard_policy *p, const struct hard_policy_files *one,
 
 int hard_policy_load_file(const char *path, struct hard_policy **ret, struct aqe_err *e)
 {
-	AUTO_POLICY struct hard_policy *p = NULL;
+	AUTO_POLICY struct hard_policy *p = new_policy(e);
 	struct hard_policy_files files = { 0 };
 	const struct hard_policy_files none = { 0 };
-	int rc = hard_policy_empty(&p, e);
+	int rc;
 
-	if (rc)
-		return rc;
+	if (!p)
+		return AQE_E_NOMEM;
 	files.arena = p->arena;
 	rc = hard_policy_files_one(&files, path, e);
 	if (!rc)
@@ -101,12 +113,12 @@ static int read_tier(struct hard_policy_files *fs, const char *dir, struct aqe_e
 int hard_policy_load(const char *system_dir, const char *user_dir, struct hard_policy **ret,
 		     struct aqe_err *e)
 {
-	AUTO_POLICY struct hard_policy *p = NULL;
+	AUTO_POLICY struct hard_policy *p = new_policy(e);
 	struct hard_policy_files sys = { 0 }, user = { 0 };
-	int rc = hard_policy_empty(&p, e);
+	int rc;
 
-	if (rc)
-		return rc;
+	if (!p)
+		return AQE_E_NOMEM;
 	sys.arena = user.arena = p->arena;
 	rc = read_tier(&sys, system_dir, e);
 	if (!rc)

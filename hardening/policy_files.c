@@ -142,6 +142,7 @@ static int list_dropins(struct hard_policy_files *fs, DIR *d, const char *dir, c
 		const struct dirent *de;
 
 		errno = 0;
+		/* cppcheck-suppress readdirCalled; one thread, one stream */
 		de = readdir(d);
 		if (!de && errno)
 			return aqe_err_set(e, AQE_E_SYS, errno, "read directory '%s'", dir);

@@ -161,6 +161,21 @@ static int check_value(const struct hard_policy_file *f, const struct aqe_json *
 	return v->type == AQE_JSON_OBJECT ? check_required(f, v, row, e) : AQE_OK;
 }
 
+/* The value after `v` in document order, NULL at the end; *depth follows. */
+static const struct aqe_json *next_value(const struct aqe_json *root, const struct aqe_json *v,
+					 size_t *depth)
+{
+	if (v->first) {
+		(*depth)++;
+		return v->first;
+	}
+	while (v != root && !v->next) {
+		v = v->parent;
+		(*depth)--;
+	}
+	return v == root ? NULL : v->next;
+}
+
 int hard_policy_file_check(const struct hard_policy_file *f, struct aqe_err *e)
 {
 	const struct hard_policy_key *rows[DEPTH_MAX] = { NULL }; /* rows[d]: of the value at d */
@@ -172,23 +187,9 @@ int hard_policy_file_check(const struct hard_policy_file *f, struct aqe_err *e)
 		return hard_policy_fault(f, v, e, "is %s, wanted object",
 					 aqe_json_type_name(v->type));
 	rc = check_required(f, v, NULL, e);
-	while (!rc) {
-		bool has_children = v->type == AQE_JSON_OBJECT || v->type == AQE_JSON_ARRAY;
-
-		if (has_children && v->first) {
-			v = v->first;
-			depth++;
-		} else {
-			while (v != f->root && !v->next) {
-				v = v->parent;
-				depth--;
-			}
-			if (v == f->root)
-				return AQE_OK;
-			v = v->next;
-		}
+	while (!rc && (v = next_value(f->root, v, &depth))) {
 		/* Cannot happen: a row as deep does not exist, so its parent was refused. */
-		if (depth >= DEPTH_MAX)
+		if (depth < 1 || depth >= DEPTH_MAX)
 			return hard_policy_fault(f, v, e, "is nested too deep");
 		rc = check_value(f, v, rows[depth - 1], &rows[depth], e);
 	}

@@ -116,7 +116,7 @@ static void add_allowed(struct aqe_buf *b, const struct hard_image *img)
 int hard_agent_choose(const struct hard_policy *p, const struct hard_image *image,
 		      const char *asked, const struct hard_agent **ret, struct aqe_err *e)
 {
-	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(AQE_ERR_TEXT_MAX * 4);
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT((size_t)4 * AQE_ERR_TEXT_MAX);
 	const struct hard_agent *row;
 	const char *type = asked;
 

@@ -218,7 +218,7 @@ static void defuse(char *s)
 	}
 	for (size_t i = 0; i < AQE_COUNT(PHRASES); i++) {
 		for (char *p = strcasestr(s, PHRASES[i]); p; p = strcasestr(p, PHRASES[i]))
-			*strchr(p, ' ') = '-';
+			p[strcspn(p, " ")] = '-'; /* every phrase has a blank */
 	}
 }
 
@@ -241,7 +241,7 @@ static void refusal_line(struct aqe_buf *b, unsigned prop, const struct hard_fin
 /* Adds a line to `all` if it fits. */
 static bool add_line(struct aqe_buf *all, unsigned prop, const struct hard_finding *f)
 {
-	AQE_AUTO_BUF struct aqe_buf line = AQE_BUF_INIT(REFUSAL_MAX * 2);
+	AQE_AUTO_BUF struct aqe_buf line = AQE_BUF_INIT((size_t)2 * REFUSAL_MAX);
 
 	refusal_line(&line, prop, f);
 	if (line.failed || !line.p)

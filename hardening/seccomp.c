@@ -23,14 +23,12 @@
 #define PERSONALITY_QUERY 0xffffffffULL
 #define ERRNO_MAX         4095 /* MAX_ERRNO of the kernel */
 #define ARGS_MAX          6
-/* A frozen filter and the tree around it; about 60 KiB in use. */
-#define FROZEN_MAX (512U << 10)
 
-#define ACT_ALLOW  "SCMP_ACT_ALLOW"
-#define ACT_ERRNO  "SCMP_ACT_ERRNO"
-#define ACT_LOG    "SCMP_ACT_LOG"
-#define CMP_MASKED "SCMP_CMP_MASKED_EQ"
-#define CMP_EQ     "SCMP_CMP_EQ"
+#define ACT_ALLOW         "SCMP_ACT_ALLOW"
+#define ACT_ERRNO         "SCMP_ACT_ERRNO"
+#define ACT_LOG           "SCMP_ACT_LOG"
+#define CMP_MASKED        "SCMP_CMP_MASKED_EQ"
+#define CMP_EQ            "SCMP_CMP_EQ"
 
 /* ---- the frozen filter ---- */
 
@@ -167,24 +165,128 @@ struct aqe_json *hard_seccomp_frozen(struct aqe_arena *a)
 	return rc ? NULL : root;
 }
 
+/* ---- is it the frozen filter? ----
+ * Compared with the tables, without building a tree: it is asked at every start. Names are unique
+ * in an object, so a member for each wanted one and no more is equality. */
+
+static bool is_str(const struct aqe_json *v, const char *s)
+{
+	const char *text = aqe_json_str(v);
+
+	return text && strcmp(text, s) == 0;
+}
+
+static bool is_u64(const struct aqe_json *v, uint64_t want)
+{
+	uint64_t n = 0;
+
+	return aqe_json_to_u64(v, UINT64_MAX, &n) && n == want;
+}
+
+static bool is_object(const struct aqe_json *v, size_t members)
+{
+	return v && v->type == AQE_JSON_OBJECT && v->len == members;
+}
+
+static bool is_strs(const struct aqe_json *v, const char *const *list, size_t n)
+{
+	const struct aqe_json *item;
+
+	if (!v || v->type != AQE_JSON_ARRAY || v->len != n)
+		return false;
+	item = v->first;
+	for (size_t i = 0; i < n; i++, item = item->next) {
+		if (!is_str(item, list[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool is_args(const struct aqe_json *v, const struct rule *r)
+{
+	const struct aqe_json *arg;
+
+	if (!v || v->type != AQE_JSON_ARRAY || v->len != r->n_args)
+		return false;
+	arg = v->first;
+	for (unsigned i = 0; i < r->n_args; i++, arg = arg->next) {
+		if (!is_object(arg, 4) || !is_u64(aqe_json_get(arg, "index"), r->args[i].index) ||
+		    !is_u64(aqe_json_get(arg, "value"), r->args[i].mask) ||
+		    !is_u64(aqe_json_get(arg, "valueTwo"), r->args[i].value) ||
+		    !is_str(aqe_json_get(arg, "op"), CMP_MASKED))
+			return false;
+	}
+	return true;
+}
+
+static bool is_rule(const struct aqe_json *v, const struct rule *r)
+{
+	const size_t members = 2U + (r->errno_ret ? 1U : 0U) + (r->n_args ? 1U : 0U);
+
+	return is_object(v, members) && is_strs(aqe_json_get(v, "names"), &r->name, 1) &&
+	       is_str(aqe_json_get(v, "action"), r->action) &&
+	       (!r->errno_ret || is_u64(aqe_json_get(v, "errnoRet"), r->errno_ret)) &&
+	       (!r->n_args || is_args(aqe_json_get(v, "args"), r));
+}
+
+static bool is_rules(const struct aqe_json *v)
+{
+	const struct aqe_json *rule;
+
+	if (!v || v->type != AQE_JSON_ARRAY || v->len != AQE_COUNT(RULES) + 1)
+		return false;
+	rule = v->first;
+	if (!is_object(rule, 2) || !is_str(aqe_json_get(rule, "action"), ACT_ALLOW) ||
+	    !is_strs(aqe_json_get(rule, "names"), HARD_SECCOMP_ALLOW, HARD_SECCOMP_ALLOW_COUNT))
+		return false;
+	for (size_t i = 0; i < AQE_COUNT(RULES); i++) {
+		rule = rule->next;
+		if (!is_rule(rule, &RULES[i]))
+			return false;
+	}
+	return true;
+}
+
 bool hard_seccomp_is_frozen(const struct aqe_json *seccomp)
 {
-	AQE_AUTO_ARENA struct aqe_arena *a = NULL;
-	const struct aqe_json *frozen;
+	const struct hard_arch *arch = native_arch();
 
-	if (!seccomp)
-		return false;
-	a = aqe_arena_new(FROZEN_MAX);
-	frozen = a ? hard_seccomp_frozen(a) : NULL;
-	return frozen && aqe_json_equal(frozen, seccomp);
+	return arch && is_object(seccomp, 4) &&
+	       is_str(aqe_json_get(seccomp, "defaultAction"), ACT_ERRNO) &&
+	       is_u64(aqe_json_get(seccomp, "defaultErrnoRet"), EPERM) &&
+	       is_strs(aqe_json_get(seccomp, "architectures"), &arch->name, 1) &&
+	       is_rules(aqe_json_get(seccomp, "syscalls"));
+}
+
+static bool sorted_has(const char *const *list, size_t n, const char *name)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
+		const int c = strcmp(name, list[mid]);
+
+		if (c == 0)
+			return true;
+		if (c < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return false;
 }
 
 bool hard_seccomp_known(const char *name)
 {
 	const struct hard_arch *native = hard_arch_native();
-	bool known = native && name && hard_scmp_number(native, name) >= 0;
+	bool known;
 
-	for (size_t i = 0; !known && name && i < HARD_ARCHS_COUNT; i++)
+	if (!name)
+		return false;
+	/* The usual names are ours: libseccomp's look-up costs more. */
+	known = sorted_has(HARD_SECCOMP_ALLOW, HARD_SECCOMP_ALLOW_COUNT, name) ||
+		(native && hard_scmp_number(native, name) >= 0);
+	for (size_t i = 0; !known && i < HARD_ARCHS_COUNT; i++)
 		known = hard_scmp_number(&HARD_ARCHS[i], name) >= 0;
 	return known;
 }
@@ -243,24 +345,6 @@ static void check_keys(struct hard_report *r, const struct aqe_json *obj, const 
 		if (!aqe_str_in(m->key, known))
 			bad(r, m, NULL, "no other members than a plain filter has", "the member");
 	}
-}
-
-static bool sorted_has(const char *const *list, size_t n, const char *name)
-{
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		const size_t mid = low + (high - low) / 2;
-		const int c = strcmp(name, list[mid]);
-
-		if (c == 0)
-			return true;
-		if (c < 0)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return false;
 }
 
 /* The rule's condition on an argument as mask and value; false when the argument is free or only

@@ -194,6 +194,35 @@ START_TEST(is_frozen__notices_the_smallest_change)
 }
 END_TEST
 
+/* Every value of the tree counts: each is taken out, and each text changed, one at a time. */
+START_TEST(is_frozen__looks_at_every_value)
+{
+	struct aqe_json *f = hard_seccomp_frozen(arena);
+	struct aqe_json *v = f;
+	size_t changed = 0;
+
+	while (v) {
+		const char *text = v->text;
+
+		if (text) {
+			v->text = "1x";
+			ck_assert(!hard_seccomp_is_frozen(f));
+			v->text = text;
+			changed++;
+		}
+		if (v->first) {
+			v = v->first;
+			continue;
+		}
+		while (v != f && !v->next)
+			v = v->parent;
+		v = v == f ? NULL : v->next;
+	}
+	ck_assert(hard_seccomp_is_frozen(f));
+	ck_assert_uint_eq(changed, 3 + 1 + HARD_SECCOMP_ALLOW_COUNT + 16 * 2 + 17 * 4 + 3);
+}
+END_TEST
+
 START_TEST(frozen__is_null_when_memory_ends)
 {
 	bool built = false;
@@ -401,7 +430,7 @@ END_TEST
 #define ALLOW(name, args) ONE("{\"names\":[\"" name "\"],\"action\":\"SCMP_ACT_ALLOW\"" args "}")
 #define ARG(index, value, two, op)                                                                 \
 	"{\"index\":" index ",\"value\":" value ",\"valueTwo\":" two ",\"op\":\"SCMP_CMP_" op "\"" \
-											      "}"
+	"}"
 #define ARGS(list) ",\"args\":[" list "]"
 
 /* `pointer` and `wanted` (a part of it) of the only finding; NULL: passes. */
@@ -543,6 +572,7 @@ int main(void)
 	tcase_add_test(t, known__takes_exact_names);
 	tcase_add_test(t, frozen__is_the_corpus_filter);
 	tcase_add_test(t, is_frozen__notices_the_smallest_change);
+	tcase_add_test(t, is_frozen__looks_at_every_value);
 	tcase_add_test(t, frozen__is_null_when_memory_ends);
 	tcase_add_test(t, frozen__is_built_quickly);
 	tcase_add_test(t, frozen__passes_structure_and_proof);
