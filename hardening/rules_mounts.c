@@ -13,39 +13,39 @@
 #define BIT(group) (1U << (group))
 
 /* Every word a mount of a hardened container may contain, and the words of the same groups that it
- * may not: naming both lets a message say "contradicts" instead of "unknown". */
+ * may not: naming both lets a message say "contradicts" instead of "unknown". Sorted. */
 static const struct {
 	const char *word;
 	enum hard_opt_group group;
 } option_words[] = {
-	{ "nosuid", HARD_OPT_SUID },
-	{ "suid", HARD_OPT_SUID },
-	{ "nodev", HARD_OPT_DEV },
-	{ "dev", HARD_OPT_DEV },
-	{ "noexec", HARD_OPT_EXEC },
-	{ "exec", HARD_OPT_EXEC },
-	{ "ro", HARD_OPT_RW },
-	{ "rw", HARD_OPT_RW },
-	{ "bind", HARD_OPT_BIND },
-	{ "rbind", HARD_OPT_BIND },
-	{ "private", HARD_OPT_PROP },
-	{ "rprivate", HARD_OPT_PROP },
-	{ "shared", HARD_OPT_PROP },
-	{ "rshared", HARD_OPT_PROP },
-	{ "slave", HARD_OPT_PROP },
-	{ "rslave", HARD_OPT_PROP },
-	{ "unbindable", HARD_OPT_PROP },
-	{ "runbindable", HARD_OPT_PROP },
-	{ "relatime", HARD_OPT_ATIME },
-	{ "norelatime", HARD_OPT_ATIME },
-	{ "noatime", HARD_OPT_ATIME },
 	{ "atime", HARD_OPT_ATIME },
-	{ "strictatime", HARD_OPT_ATIME },
-	{ "nostrictatime", HARD_OPT_ATIME },
-	{ "nodiratime", HARD_OPT_DIRATIME },
+	{ "bind", HARD_OPT_BIND },
+	{ "dev", HARD_OPT_DEV },
 	{ "diratime", HARD_OPT_DIRATIME },
+	{ "exec", HARD_OPT_EXEC },
 	{ "newinstance", HARD_OPT_NEWINSTANCE },
+	{ "noatime", HARD_OPT_ATIME },
+	{ "nodev", HARD_OPT_DEV },
+	{ "nodiratime", HARD_OPT_DIRATIME },
+	{ "noexec", HARD_OPT_EXEC },
+	{ "norelatime", HARD_OPT_ATIME },
+	{ "nostrictatime", HARD_OPT_ATIME },
+	{ "nosuid", HARD_OPT_SUID },
+	{ "private", HARD_OPT_PROP },
 	{ "ptmxmode=0666", HARD_OPT_PTMXMODE },
+	{ "rbind", HARD_OPT_BIND },
+	{ "relatime", HARD_OPT_ATIME },
+	{ "ro", HARD_OPT_RW },
+	{ "rprivate", HARD_OPT_PROP },
+	{ "rshared", HARD_OPT_PROP },
+	{ "rslave", HARD_OPT_PROP },
+	{ "runbindable", HARD_OPT_PROP },
+	{ "rw", HARD_OPT_RW },
+	{ "shared", HARD_OPT_PROP },
+	{ "slave", HARD_OPT_PROP },
+	{ "strictatime", HARD_OPT_ATIME },
+	{ "suid", HARD_OPT_SUID },
+	{ "unbindable", HARD_OPT_PROP },
 };
 
 static const struct {
@@ -60,9 +60,19 @@ static const struct {
 
 enum hard_opt_group hard_rule_option(const char *option)
 {
-	for (size_t i = 0; i < AQE_COUNT(option_words); i++)
-		if (aqe_str_eq(option, option_words[i].word))
-			return option_words[i].group;
+	size_t low = 0, high = AQE_COUNT(option_words);
+
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
+		const int order = strcmp(option, option_words[mid].word);
+
+		if (order == 0)
+			return option_words[mid].group;
+		if (order < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
 	if (strchr(option, ',')) /* the kernel would read two options out of one string */
 		return HARD_OPT_NONE;
 	for (size_t i = 0; i < AQE_COUNT(option_values); i++)
