@@ -119,9 +119,8 @@ static void check_sysctl(struct hard_verifier *v)
 /* R26. Any other value is a peer of the host's mounts, or is read in two ways. */
 static void check_propagation(struct hard_verifier *v)
 {
-	const struct aqe_json *value = aqe_json_at(v->spec, "/linux/rootfsPropagation");
-
 	static const char *const allowed[] = { "private", "rprivate", NULL };
+	const struct aqe_json *value = aqe_json_at(v->spec, "/linux/rootfsPropagation");
 
 	if (value && !aqe_str_in(aqe_json_str(value), allowed))
 		hard_report_fail(v->r, HARD_PROPAGATION, value, NULL, "rprivate, or absent", "%s",
