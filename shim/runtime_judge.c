@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,29 +39,70 @@ static int absolute(struct shim_rt *rt, const char *path, const char **ret, stru
 	return *ret ? 0 : nomem(e);
 }
 
+/* Links on the way are the host's (/var/run); what they lead to is opened without any. */
+static int open_bundle(struct shim_rt *rt, struct shim_judged *j, int *ret, struct aqe_err *e)
+{
+	char canonical[PATH_MAX];
+	const char *path = shim_argv_option(&rt->av, "bundle");
+	int rc = absolute(rt, path && *path ? path : ".", &path, e);
+
+	if (rc < 0)
+		return rc;
+	if (!realpath(path, canonical))
+		return aqe_err_set(e, AQE_E_SYS, errno, "find '%s'", path);
+	j->bundle = aqe_arena_dup(rt->arena, canonical);
+	if (!j->bundle)
+		return nomem(e);
+	rc = aqe_fs_open_nolinks(canonical, O_RDONLY | O_DIRECTORY, ret, e);
+	return rc < 0 ? rc : aqe_fs_check(*ret, AQE_FS_DIR | AQE_FS_NO_WRITE, 0, path, NULL, e);
+}
+
+/* True when container root is `uid` outside, by the document's own mappings. */
+static bool is_mapped_root(const struct aqe_json *doc, uid_t uid)
+{
+	const struct aqe_json *map = aqe_json_at(doc, "/linux/uidMappings");
+
+	for (const struct aqe_json *m = map ? map->first : NULL; m; m = m->next) {
+		uint64_t inside = 1, outside = 0;
+
+		if (aqe_json_get_u64(m, "containerID", UINT32_MAX, &inside, NULL) > 0 &&
+		    aqe_json_get_u64(m, "hostID", UINT32_MAX, &outside, NULL) > 0 && inside == 0 &&
+		    outside == uid)
+			return true;
+	}
+	return false;
+}
+
+/* Podman gives the bundle of a container with a user namespace to the container's root. It could
+ * remove our document there, but not put one in its place that is ours or root's. */
+static int check_owner(int fd, const struct shim_judged *j, struct aqe_err *e)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "stat '%.200s'", j->bundle);
+	if (is_mapped_root(j->in, st.st_uid))
+		return 0;
+	return aqe_fs_check(fd, AQE_FS_DIR | AQE_FS_OWNER, 0, j->bundle, NULL, e);
+}
+
 /* The engine's document, read once (R1). */
 static int read_bundle(struct shim_rt *rt, struct shim_judged *j, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(OCI_DOC_LIMITS.bytes);
-	AQE_AUTO_BUF struct aqe_buf path = AQE_BUF_INIT(4096);
 	AQE_AUTO_FD int fd = -1;
-	const char *bundle = shim_argv_option(&rt->av, "bundle");
-	int rc = absolute(rt, bundle && *bundle ? bundle : ".", &bundle, e);
+	int rc = open_bundle(rt, j, &fd, e);
 
-	if (rc == 0)
-		rc = aqe_fs_open_dir(bundle, &fd, e);
-	if (rc == 0)
-		rc = aqe_fs_fd_path(fd, &path, e);
 	if (rc < 0)
 		return aqe_err_wrap(e, "bundle");
-	j->bundle = aqe_arena_dup(rt->arena, aqe_buf_str(&path));
-	if (!j->bundle)
-		return nomem(e);
 	rc = aqe_fs_read_beneath(fd, CONFIG_NAME, AQE_FS_TRUSTED, &text, e);
 	if (rc == 0)
 		rc = oci_doc_parse(rt->arena, OCI_DOC_CONFIG, aqe_buf_str(&text), text.len, &j->in,
 				   e);
-	return rc < 0 ? aqe_err_wrap(e, "%.200s/" CONFIG_NAME, j->bundle) : 0;
+	if (rc < 0)
+		return aqe_err_wrap(e, "%.200s/" CONFIG_NAME, j->bundle);
+	rc = check_owner(fd, j, e);
+	return rc < 0 ? aqe_err_wrap(e, "bundle") : 0;
 }
 
 /* Who is it: image, policy entry, agent type. */
