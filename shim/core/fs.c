@@ -16,6 +16,7 @@
 #define READ_BYTES   ((size_t)8 * 1024)
 #define SHOWN_MAX    200   /* bytes of a path shown in a message */
 #define AGAIN_MAX    16    /* openat2 says EAGAIN when a rename elsewhere disturbed it */
+#define TEMP_NAME    256   /* longest temporary name, with its NUL */
 #define OVERFLOW_UID 65534 /* how ids without a mapping show in a user namespace */
 
 /* ---- opening ---- */
@@ -38,11 +39,9 @@ static int path_fault(enum aqe_code code, int err, const char *doing, const char
 	return aqe_err_set(e, code, err, "%s '%s'", doing, aqe_buf_str(&shown));
 }
 
-/* openat2(2) on its own, with errno. */
-static int open_raw(int dirfd, const char *path, int flags, mode_t mode, unsigned long resolve)
+static struct open_how how_to(int flags, mode_t mode, unsigned long resolve)
 {
 	struct open_how how = { .resolve = resolve };
-	long fd;
 
 	/* openat2 refuses what O_PATH does not allow, and a mode that nothing needs. */
 	how.flags = (unsigned)flags | O_CLOEXEC;
@@ -50,6 +49,14 @@ static int open_raw(int dirfd, const char *path, int flags, mode_t mode, unsigne
 		how.flags |= O_NONBLOCK | O_NOCTTY;
 	if (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)))
 		how.mode = mode;
+	return how;
+}
+
+/* openat2(2) on its own, with errno. */
+static int open_raw(int dirfd, const char *path, struct open_how how)
+{
+	long fd = -1;
+
 	for (int i = 0; i < AGAIN_MAX; i++) {
 		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
@@ -58,10 +65,9 @@ static int open_raw(int dirfd, const char *path, int flags, mode_t mode, unsigne
 	return (int)fd;
 }
 
-static int open_how(int dirfd, const char *path, int flags, mode_t mode, unsigned long resolve,
-		    int *ret_fd, struct aqe_err *e)
+static int open_as(int dirfd, const char *path, struct open_how how, int *ret_fd, struct aqe_err *e)
 {
-	int fd = open_raw(dirfd, path, flags, mode, resolve);
+	int fd = open_raw(dirfd, path, how);
 
 	if (fd < 0)
 		return path_fault(code_of(errno), errno, "open", path, e);
@@ -72,16 +78,18 @@ static int open_how(int dirfd, const char *path, int flags, mode_t mode, unsigne
 int aqe_fs_open_beneath(int dirfd, const char *path, int flags, mode_t mode, int *ret_fd,
 			struct aqe_err *e)
 {
-	return open_how(dirfd, path, flags, mode,
-			RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, ret_fd, e);
+	return open_as(dirfd, path,
+		       how_to(flags, mode,
+			      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS),
+		       ret_fd, e);
 }
 
 int aqe_fs_open_nolinks(const char *path, int flags, int *ret_fd, struct aqe_err *e)
 {
 	if (path[0] != '/')
 		return path_fault(AQE_E_UNTRUSTED, 0, "not an absolute path:", path, e);
-	return open_how(AT_FDCWD, path, flags, 0, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-			ret_fd, e);
+	return open_as(AT_FDCWD, path,
+		       how_to(flags, 0, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS), ret_fd, e);
 }
 
 int aqe_fs_open_dir(const char *path, int *ret_fd, struct aqe_err *e)
@@ -91,7 +99,8 @@ int aqe_fs_open_dir(const char *path, int *ret_fd, struct aqe_err *e)
 
 	if (path[0] != '/')
 		return path_fault(AQE_E_UNTRUSTED, 0, "not an absolute path:", path, e);
-	rc = open_how(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0, RESOLVE_NO_MAGICLINKS, &fd, e);
+	rc = open_as(AT_FDCWD, path, how_to(O_RDONLY | O_DIRECTORY, 0, RESOLVE_NO_MAGICLINKS), &fd,
+		     e);
 	if (rc)
 		return rc;
 	rc = aqe_fs_check(fd, AQE_FS_DIR | AQE_FS_OWNER | AQE_FS_NO_WRITE, 0, path, NULL, e);
@@ -113,7 +122,7 @@ static bool has_identity_ids(void)
 	const char *p;
 
 	/* not by aqe_fs_open_nolinks: /proc/self is a link */
-	fd = open_raw(AT_FDCWD, "/proc/self/uid_map", O_RDONLY, 0, RESOLVE_NO_MAGICLINKS);
+	fd = open_raw(AT_FDCWD, "/proc/self/uid_map", how_to(O_RDONLY, 0, RESOLVE_NO_MAGICLINKS));
 	if (fd < 0 || aqe_fs_read_fd(fd, &b, NULL) != 0)
 		return true;
 	p = aqe_buf_str(&b);
@@ -251,14 +260,14 @@ static int check_name(const char *name, struct aqe_err *e)
 }
 
 /* A name that nobody else has, for a file that will be called `name`. */
-static int temporary_name(const char *name, struct aqe_buf *b, struct aqe_err *e)
+static int temporary_name(const char *name, char ret[TEMP_NAME], struct aqe_err *e)
 {
 	uint64_t chance;
 
 	if (getrandom(&chance, sizeof(chance), 0) != (ssize_t)sizeof(chance))
 		return aqe_err_set(e, AQE_E_SYS, errno, "getrandom");
-	(void)aqe_buf_addf(b, ".%.200s.%016llx", name, (unsigned long long)chance);
-	return aqe_buf_ok(b, e);
+	(void)snprintf(ret, TEMP_NAME, ".%.200s.%016llx", name, (unsigned long long)chance);
+	return AQE_OK;
 }
 
 static int fill_file(int fd, mode_t mode, const void *p, size_t n, struct aqe_err *e)
@@ -277,23 +286,23 @@ static int fill_file(int fd, mode_t mode, const void *p, size_t n, struct aqe_er
 int aqe_fs_write_file(int dirfd, const char *name, mode_t mode, const void *p, size_t n,
 		      struct aqe_err *e)
 {
-	AQE_AUTO_BUF struct aqe_buf temp = AQE_BUF_INIT(256);
 	AQE_AUTO_FD int fd = -1;
+	char temp[TEMP_NAME];
 	int rc;
 
 	rc = check_name(name, e);
 	if (!rc)
-		rc = temporary_name(name, &temp, e);
+		rc = temporary_name(name, temp, e);
 	if (!rc)
-		rc = aqe_fs_open_beneath(dirfd, temp.p, O_WRONLY | O_CREAT | O_EXCL, 0600, &fd, e);
+		rc = aqe_fs_open_beneath(dirfd, temp, O_WRONLY | O_CREAT | O_EXCL, 0600, &fd, e);
 	if (rc)
 		return rc;
 	rc = fill_file(fd, mode, p, n, e);
-	if (!rc && renameat(dirfd, temp.p, dirfd, name) != 0)
+	if (!rc && renameat(dirfd, temp, dirfd, name) != 0)
 		rc = aqe_err_set(e, AQE_E_SYS, errno, "rename");
 	if (!rc)
 		return AQE_OK;
-	(void)unlinkat(dirfd, temp.p, 0); /* the first failure is what counts */
+	(void)unlinkat(dirfd, temp, 0); /* the first failure is what counts */
 	(void)aqe_err_wrap(e, "write '%s'", name);
 	return rc;
 }

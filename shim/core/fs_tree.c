@@ -105,6 +105,8 @@ static int step(struct walk *w, struct aqe_err *e)
 	struct dirent *d;
 
 	errno = 0;
+	/* cppcheck-suppress readdirCalled ; nobody else uses this stream, readdir_r is deprecated
+	 */
 	d = readdir(w->level[w->depth - 1].dir);
 	if (!d && errno != 0)
 		return fault(AQE_E_SYS, errno, "read directory", w->level[w->depth - 1].name, e);

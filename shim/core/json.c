@@ -283,14 +283,14 @@ static int check_pairwise(struct reader *r, struct aqe_json *obj)
 
 static int check_sorted(struct reader *r, struct aqe_json *obj)
 {
-	AQE_AUTO_FREE const struct node **list = calloc(obj->len, sizeof(*list));
+	AQE_AUTO_FREE const struct node **list = calloc(obj->len, sizeof(struct node *));
 	size_t n = 0;
 
 	if (!list)
 		return fail_nomem(r);
 	for (const struct aqe_json *v = obj->first; v; v = v->next)
 		list[n++] = as_node(v);
-	qsort(list, n, sizeof(*list), node_cmp);
+	qsort(list, n, sizeof(struct node *), node_cmp);
 	for (size_t i = 1; i < n; i++)
 		if (is_fault(r, obj, list[i - 1], list[i]))
 			return fail_names(r, list[i - 1], list[i]);
@@ -512,7 +512,7 @@ int aqe_json_parse(struct aqe_arena *a, const char *text, size_t len,
 {
 	struct reader r = { .arena = a, .limits = limits, .text = text, .line = 1, .e = e };
 	AQE_AUTO_FREE char *memory = NULL;
-	struct aqe_json_scan scan;
+	struct aqe_json_scan scan = { 0 };
 	struct pool pool;
 	int rc;
 

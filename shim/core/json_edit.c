@@ -30,13 +30,13 @@ struct aqe_json *aqe_json_new_null(struct aqe_arena *a)
 	return new_value(a, AQE_JSON_NULL);
 }
 
-struct aqe_json *aqe_json_new_bool(struct aqe_arena *a, bool b)
+struct aqe_json *aqe_json_new_bool(struct aqe_arena *a, bool v)
 {
-	struct aqe_json *v = new_value(a, AQE_JSON_BOOL);
+	struct aqe_json *made = new_value(a, AQE_JSON_BOOL);
 
-	if (v)
-		v->boolean = b;
-	return v;
+	if (made)
+		made->boolean = v;
+	return made;
 }
 
 struct aqe_json *aqe_json_new_i64(struct aqe_arena *a, int64_t v)
@@ -204,29 +204,34 @@ static struct aqe_json *copy_one(struct aqe_arena *a, const struct aqe_json *v,
 	return c;
 }
 
+/* The value after `v`, which has no children, in document order; NULL at the end of `root`.
+ * *parent, the copy of its parent, moves along. */
+static const struct aqe_json *after(const struct aqe_json *root, const struct aqe_json *v,
+				    struct aqe_json **parent)
+{
+	for (; v != root; v = v->parent, *parent = (*parent)->parent)
+		if (v->next)
+			return v->next;
+	return NULL;
+}
+
 struct aqe_json *aqe_json_copy(struct aqe_arena *a, const struct aqe_json *v)
 {
 	const struct aqe_json *root = v;
-	struct aqe_json *copy, *parent = NULL, *c;
+	struct aqe_json *copy = NULL, *parent = NULL, *c;
 
-	if (!v)
-		return NULL;
-	copy = copy_one(a, v, NULL);
-	c = copy;
-	while (c) {
+	while (v) {
+		c = copy_one(a, v, parent);
+		if (!c)
+			return NULL;
+		if (!copy)
+			copy = c;
 		if (v->first) {
 			parent = c;
 			v = v->first;
 		} else {
-			while (v != root && !v->next) {
-				v = v->parent;
-				parent = parent ? parent->parent : NULL;
-			}
-			if (v == root)
-				return copy;
-			v = v->next;
+			v = after(root, v, &parent);
 		}
-		c = copy_one(a, v, parent);
 	}
-	return NULL;
+	return copy;
 }

@@ -100,28 +100,46 @@ static int key_cmp(const void *pa, const void *pb)
 	return strcmp(a->key, b->key); /* compares as unsigned bytes */
 }
 
-/* Lists the children of `v`; objects' in order of their names. */
-static int push_level(struct writer *w, const struct aqe_json *v, struct aqe_err *e)
+/* Room for `more` entries of the list. NULL on failure. */
+static const struct aqe_json **grow_list(struct writer *w, size_t more)
+{
+	const struct aqe_json **list = w->list;
+	size_t need, size;
+
+	if (!aqe_size_add(w->len, more, &need))
+		return NULL;
+	if (list && need <= w->cap)
+		return list;
+	if (!aqe_size_mul(need, 2 * sizeof(struct aqe_json *), &size))
+		return NULL;
+	list = realloc(list, size);
+	if (!list)
+		return NULL;
+	w->list = list;
+	w->cap = 2 * need;
+	return list;
+}
+
+/* Lists the children of `v`, objects' in order of their names, and gives the first. */
+static int push_level(struct writer *w, const struct aqe_json *v, const struct aqe_json **ret,
+		      struct aqe_err *e)
 {
 	const struct aqe_json **list;
-	size_t need, size, start = w->len;
+	size_t n = 0;
 
 	if (w->depth >= SORT_DEPTH_MAX)
 		return aqe_err_set(e, AQE_E_LIMIT, 0, "nested too deeply to be sorted");
-	if (!aqe_size_add(w->len, v->len, &need) || !aqe_size_mul(need, 2 * sizeof(*list), &size))
-		return aqe_err_set(e, AQE_E_LIMIT, 0, "too many members to be sorted");
-	if (need > w->cap) {
-		list = realloc(w->list, size);
-		if (!list)
-			return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
-		w->list = list;
-		w->cap = 2 * need;
-	}
+	list = grow_list(w, v->len);
+	if (!list)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
+	list += w->len;
+	w->len += v->len;
 	for (const struct aqe_json *c = v->first; c; c = c->next)
-		w->list[w->len++] = c;
+		list[n++] = c;
 	if (v->type == AQE_JSON_OBJECT)
-		qsort(w->list + start, v->len, sizeof(*w->list), key_cmp);
-	w->levels[w->depth] = (struct level){ start + 1, w->len };
+		qsort(list, v->len, sizeof(struct aqe_json *), key_cmp);
+	w->levels[w->depth] = (struct level){ w->len - v->len + 1, w->len };
+	*ret = list[0];
 	return AQE_OK;
 }
 
@@ -176,10 +194,9 @@ static int enter(struct writer *w, const struct aqe_json **v, struct aqe_err *e)
 	int rc;
 
 	if (w->flags & AQE_JSON_SORTED) {
-		rc = push_level(w, *v, e);
+		rc = push_level(w, *v, v, e);
 		if (rc)
 			return rc;
-		*v = w->list[w->levels[w->depth].next - 1];
 	} else {
 		*v = (*v)->first;
 	}

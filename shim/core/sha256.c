@@ -12,10 +12,10 @@ _Static_assert(SHA256_DIGEST_LENGTH == 32, "libmd's digest length");
 
 static void to_text(const uint8_t digest[32], char ret[AQE_DIGEST_TEXT])
 {
-	static const char HEX[] = "0123456789abcdef";
-	char *p = ret + 7;
+	static const char PREFIX[] = "sha256:", HEX[] = "0123456789abcdef";
+	char *p = ret + sizeof(PREFIX) - 1;
 
-	memcpy(ret, "sha256:", 7);
+	memcpy(ret, PREFIX, sizeof(PREFIX));
 	for (size_t i = 0; i < 32; i++) {
 		*p++ = HEX[digest[i] >> 4];
 		*p++ = HEX[digest[i] & 15];

@@ -452,7 +452,8 @@ START_TEST(trees__of_any_shape)
 	for (int i = 0; i < 200000; i++) {
 		struct aqe_json *outer = aqe_json_new_array(arena);
 
-		ck_assert_int_eq(aqe_json_append(outer, v), 0);
+		if (aqe_json_append(outer, v) != 0) /* ck_assert is slow */
+			ck_abort();
 		v = outer;
 	}
 	copy = aqe_json_copy(arena, v);
@@ -462,7 +463,8 @@ START_TEST(trees__of_any_shape)
 	ck_assert_uint_eq(b.len, 400002);
 	v = aqe_json_new_array(arena);
 	for (int i = 0; i < 200000; i++)
-		ck_assert_int_eq(aqe_json_append(v, aqe_json_new_null(arena)), 0);
+		if (aqe_json_append(v, aqe_json_new_null(arena)) != 0)
+			ck_abort();
 	ck_assert(aqe_json_equal(v, aqe_json_copy(arena, v)));
 }
 END_TEST
