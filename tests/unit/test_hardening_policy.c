@@ -417,6 +417,31 @@ START_TEST(empty__admits_nothing)
 }
 END_TEST
 
+/* Memory that ends at any point is an error of memory, never half a policy. */
+START_TEST(load__fails_cleanly_when_memory_ends)
+{
+	bool loaded = false;
+
+	for (size_t max = 64; !loaded; max += 64 + max / 16) {
+		AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(max);
+		struct hard_policy own = { .arena = a,
+					   .agents = HARD_AGENTS,
+					   .n_agents = HARD_AGENTS_COUNT };
+		struct hard_policy_files files = { .arena = a };
+		int rc;
+
+		ck_assert_uint_lt(max, 4U << 20);
+		ck_assert_ptr_nonnull(a);
+		rc = hard_policy_files_one(&files, "tests/fuzz/corpus/policy/full.json", &e);
+		if (!rc)
+			rc = hard_policy_decode(&own, &files, &e);
+		ck_assert_msg(rc == 0 || rc == AQE_E_NOMEM || rc == AQE_E_LIMIT, "%d %s", rc,
+			      e.text);
+		loaded = rc == 0;
+	}
+}
+END_TEST
+
 /* ---- drop-ins ---- */
 
 START_TEST(dropins__are_put_together_in_name_order)
@@ -689,6 +714,7 @@ int main(void)
 	tcase_add_test(t, load_file__names_what_cannot_be_read);
 	tcase_add_test(t, load_file__does_not_judge_the_owner);
 	tcase_add_test(t, empty__admits_nothing);
+	tcase_add_test(t, load__fails_cleanly_when_memory_ends);
 	tcase_add_test(t, dropins__are_put_together_in_name_order);
 	tcase_add_test(t, dropins__count_without_policy_json);
 	tcase_add_loop_test(t, dropins__refuse_a_key_set_twice_naming_both, 0,
