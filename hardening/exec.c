@@ -77,6 +77,7 @@ static int judge_in_container(struct hard_rw *rw, struct aqe_err *e)
 	return 0;
 }
 
+/* two documents and the usual five: NOLINTNEXTLINE(readability-function-size) */
 int hard_exec_rewrite(const struct hard_ctx *ctx, struct aqe_arena *arena,
 		      const struct aqe_json *spec, const struct aqe_json *process,
 		      struct hard_report *report, struct aqe_json **ret, struct aqe_err *e)

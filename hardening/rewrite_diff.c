@@ -66,7 +66,7 @@ int hard_diff_walk(const struct aqe_json *before, const struct aqe_json *after, 
 	size_t n = 0;
 
 	int rc = compare_member(before, after, fn, arg, e);
-	if (rc != 1)
+	if (rc != 1 || !after)
 		return rc;
 	stack[n++] = (struct level){ before, after, before->first };
 	while (n > 0) {
@@ -85,11 +85,12 @@ int hard_diff_walk(const struct aqe_json *before, const struct aqe_json *after, 
 		rc = compare_member(m, other, fn, arg, e);
 		if (rc != 1 && rc != 0)
 			return rc;
-		if (rc == 1 && n == HARD_DIFF_DEPTH)
+		if (rc == 0 || !other)
+			continue;
+		if (n == HARD_DIFF_DEPTH)
 			return aqe_err_set(e, AQE_E_LIMIT, 0, "document deeper than %d levels",
 					   HARD_DIFF_DEPTH);
-		if (rc == 1)
-			stack[n++] = (struct level){ m, other, m->first };
+		stack[n++] = (struct level){ m, other, m->first };
 	}
 	return 0;
 }

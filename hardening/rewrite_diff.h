@@ -21,7 +21,7 @@ struct hard_diff {
 typedef int hard_diff_fn(void *arg, const struct hard_diff *d, struct aqe_err *e);
 
 /* Calls `fn` for every member that differs, removals of an object before its additions. Objects are
- * compared member by member, everything else as a whole. A non-zero return stops and is returned.
+ * compared member by member, everything else as a whole. A negative return stops and is returned.
  */
 AQE_MUST_CHECK int hard_diff_walk(const struct aqe_json *before, const struct aqe_json *after,
 				  hard_diff_fn *fn, void *arg, struct aqe_err *e);

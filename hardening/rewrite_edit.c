@@ -9,7 +9,7 @@
 
 /* Longest text of one finding, and of one foreign string in it. */
 #define FOUND_MAX 480
-#define QUOTE_MAX 160
+#define QUOTE_MAX ((size_t)160)
 /* Longest text of a fix, which may quote two paths. */
 #define FMT_MAX 1024
 

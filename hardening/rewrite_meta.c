@@ -27,23 +27,29 @@ static bool is_network_hook(const struct aqe_json *hook)
 	return path != digits && aqe_str_eq(path, "/exe");
 }
 
+/* The hooks of one stage; false when one was refused. */
+static bool judge_stage(struct hard_rw *rw, struct aqe_json *stage)
+{
+	const bool prestart = aqe_str_eq(stage->key, "prestart");
+
+	for (struct aqe_json *h = stage->first, *next; h; h = next) {
+		next = h->next;
+		if (prestart && is_network_hook(h))
+			aqe_json_detach(h);
+		else
+			hard_rw_refuse(rw, HARD_HOOKS, h, NULL, "a %s hook, '%s'", stage->key,
+				       hard_rw_quote(rw, aqe_json_str(aqe_json_get(h, "path"))));
+	}
+	return stage->len == 0;
+}
+
 static void judge_hooks(struct hard_rw *rw)
 {
 	struct aqe_json *hooks = aqe_json_get(rw->doc, "hooks");
 	bool empty = true;
 
-	for (struct aqe_json *stage = hooks ? hooks->first : NULL; stage; stage = stage->next) {
-		for (struct aqe_json *h = stage->first, *next; h; h = next) {
-			next = h->next;
-			if (aqe_str_eq(stage->key, "prestart") && is_network_hook(h)) {
-				aqe_json_detach(h);
-				continue;
-			}
-			hard_rw_refuse(rw, HARD_HOOKS, h, NULL, "a %s hook, '%s'", stage->key,
-				       hard_rw_quote(rw, aqe_json_str(aqe_json_get(h, "path"))));
-			empty = false;
-		}
-	}
+	for (struct aqe_json *stage = hooks ? hooks->first : NULL; stage; stage = stage->next)
+		empty = judge_stage(rw, stage) && empty;
 	if (hooks && empty)
 		aqe_json_remove(rw->doc, "hooks");
 }

@@ -253,7 +253,7 @@ static int refused(const struct hard_report *report)
 static int harden(struct hard_ctx *ctx, const struct request *r, struct aqe_arena *a)
 {
 	AQE_AUTO_BUF struct aqe_buf out = AQE_BUF_INIT(OUT_MAX);
-	struct aqe_json *spec, *result = NULL;
+	struct aqe_json *spec = NULL, *result = NULL;
 	struct aqe_err e = AQE_ERR_INIT;
 	struct hard_report report;
 
@@ -294,10 +294,12 @@ int shim_cmd_harden(int argc, char **argv)
 	int rc = read_words(argc, argv, &r, &e);
 	if (rc == AQE_CLI_HELP)
 		return help();
-	if (rc)
+	if (rc || !r.file)
 		return fail(SHIM_EXIT_USAGE, NULL, &e);
-	if (!a)
+	if (!a) {
+		(void)aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory");
 		return fail(SHIM_EXIT_UNDECIDED, NULL, &e);
+	}
 	rc = load_policy(r.policy, &policy, &e);
 	if (!rc && r.info)
 		rc = load_info(r.info, &ctx.info_rootless, &e);

@@ -19,6 +19,13 @@
 #define RW_BASE      "tests/corpus/spec/ok-base.json"
 #define RW_NOW       1800000000
 
+/* names of the base document */
+#define ID         "870be1aecc262829c55beaf6a183a8b7d8b189bd495c8976cbd920927adb0a8d"
+#define USERDATA   "/run/containers/storage/overlay-containers/" ID "/userdata/"
+#define DOCKER_DIR "/var/lib/docker/containers/" ID "/"
+#define DIGEST     "sha256:8bef762011d9d6a4add126b5d9d2ae2aed9621d380631d96bc16e5a6b3bc2e79"
+#define IMAGE_ID   "sha256:00b0f7c89f80f2e7d0fbc23349de2e3644427554abc758ac6d2958e7d3e256fe"
+
 static struct aqe_arena *arena;
 static struct hard_policy *policy;
 static struct hard_ctx ctx;
