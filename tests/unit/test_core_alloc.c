@@ -216,8 +216,10 @@ static Suite *suite(void)
 	tcase_add_test(t, json__refuses_at_every_failed_allocation);
 	tcase_add_test(t, json_parse__keeps_the_place_of_a_failed_allocation);
 	tcase_add_test(t, json_edit__is_refused_when_the_arena_is_exhausted);
-	tcase_add_test(t, fs__refuses_at_every_failed_allocation);
-	tcase_add_test(t, proc_run__refuses_at_every_failed_allocation);
+	if (unit_has_openat2()) {
+		tcase_add_test(t, fs__refuses_at_every_failed_allocation);
+		tcase_add_test(t, proc_run__refuses_at_every_failed_allocation);
+	}
 	suite_add_tcase(s, t);
 	return s;
 }

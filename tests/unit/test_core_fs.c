@@ -825,5 +825,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	return unit_run(suite());
+	return unit_run_with_openat2(suite());
 }
