@@ -10,12 +10,6 @@
 #include "hardening/report.h"
 #include "hardening/verify.h"
 
-/* Identity of a bind source, taken at create through an open descriptor and compared at start. */
-struct hard_bind_id {
-	const char *destination;
-	uint64_t dev, ino;
-};
-
 struct hard_effect {
 	pid_t pid;                   /* init process of the container, in our pid namespace */
 	int proc_fd;                 /* open /proc/PID: stays valid when the pid is reused */

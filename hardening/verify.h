@@ -35,6 +35,12 @@ struct hard_host {
 };
 AQE_MUST_CHECK int hard_host_read(struct hard_host *ret, struct aqe_err *e);
 
+/* Identity of a bind source, taken at create through an open descriptor and compared at start. */
+struct hard_bind_id {
+	const char *destination;
+	uint64_t dev, ino;
+};
+
 /* What the decision may rest on. Everything is borrowed. */
 struct hard_ctx {
 	const struct hard_policy *policy; /* never NULL (hard_policy_empty()) */
@@ -46,6 +52,9 @@ struct hard_ctx {
 	const char *container_id; /* NULL in the gate */
 	const char *bundle;       /* engine's bundle, canonical, or NULL */
 	bool info_rootless;       /* gate: the engine's info document says rootless */
+	/* hard_verify_host(): what the sources must turn out to be; n_binds 0: not known yet */
+	const struct hard_bind_id *binds;
+	size_t n_binds;
 	const struct hard_host *host; /* NULL in the gate */
 	int64_t now_s;
 };

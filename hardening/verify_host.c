@@ -202,6 +202,25 @@ static void check_tree(struct host_run *run, const struct aqe_json *at, const ch
 	check_sockets(run, at, source, fd);
 }
 
+/* The caller holds the sources open already: a name that now leads elsewhere was exchanged. */
+static void check_identity(struct host_run *run, const struct aqe_json *mount,
+			   const struct stat *st)
+{
+	const struct hard_ctx *ctx = run->v.ctx;
+	const char *dest = aqe_json_str(aqe_json_get(mount, "destination"));
+
+	for (size_t i = 0; i < ctx->n_binds; i++) {
+		const struct hard_bind_id *id = &ctx->binds[i];
+
+		if (aqe_str_eq(id->destination, dest) &&
+		    (id->dev != st->st_dev || id->ino != st->st_ino))
+			hard_report_fail(run->v.r, HARD_MOUNTS, aqe_json_get(mount, "source"), NULL,
+					 "a source that stays the same",
+					 "%s, which was exchanged meanwhile",
+					 hard_verify_quote(&run->v, source_of(mount)));
+	}
+}
+
 static void check_source(struct host_run *run, const struct aqe_json *mount, bool want_dir)
 {
 	struct hard_verifier *v = &run->v;
@@ -217,6 +236,7 @@ static void check_source(struct host_run *run, const struct aqe_json *mount, boo
 				    "%s: error %d", hard_verify_quote(v, source), errno);
 		return;
 	}
+	check_identity(run, mount, &st);
 	if (S_ISSOCK(st.st_mode))
 		hard_report_fail(v->r, HARD_ENGINE_SOCKET, at, NULL, "no socket",
 				 "%s, which is one", hard_verify_quote(v, source));

@@ -16,6 +16,7 @@
 #include "shim/core/proc.h"
 #include "shim/core/text.h"
 #include "shim/env.h"
+#include "shim/runtime.h"
 
 #define STATE_NAME "aqe-shim"
 /* NAME_MAX less "@" and 8 digits, with room for a temporary name's decoration. */
@@ -183,6 +184,10 @@ void shim_dir_done(struct shim_dir *d)
 
 int shim_dir_remove(const struct shim_state *s, const char *name, struct aqe_err *e)
 {
+	AQE_AUTO_BUF struct aqe_buf path = AQE_BUF_INIT(4096);
+
+	aqe_buf_addf(&path, "%s/%s", s->path, name);
+	shim_pin_release(aqe_buf_str(&path));
 	return aqe_fs_remove_tree(s->fd, name, e);
 }
 

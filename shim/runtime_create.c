@@ -12,12 +12,16 @@
 static int write_document(struct shim_rt *rt, struct shim_judged *j, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT((size_t)2 << 20);
-	int rc = oci_doc_emit(OCI_DOC_CONFIG, j->out, &b, e);
+	int rc = shim_pin_attach(rt, j, j->out, e);
 
+	if (rc == 0)
+		rc = oci_doc_emit(OCI_DOC_CONFIG, j->out, &b, e);
 	if (rc == 0)
 		rc = aqe_fs_write_file(rt->dir.fd, SHIM_RECORD_CONFIG, 0600, b.p, b.len, e);
 	if (rc == 0)
 		rc = shim_rt_spec(rt, &j->out, e);
+	if (rc == 0)
+		rc = shim_pin_unmap(rt, j, j->out, e);
 	if (rc < 0)
 		return aqe_err_wrap(e, "private bundle");
 	hard_report_init(&j->report, rt->arena);
@@ -77,6 +81,7 @@ static void observe(struct shim_rt *rt, struct hard_policy *policy)
 	if (rc < 0)
 		return;
 	rc = shim_judge(rt, policy, &j, &e);
+	shim_pin_done(&j);
 	shim_observe_log(rt, &j, rc < 0 ? &e : NULL);
 	if (!j.in || !policy->runtime_path)
 		return;
@@ -88,7 +93,7 @@ static void observe(struct shim_rt *rt, struct hard_policy *policy)
 static int prepare(struct shim_rt *rt, struct hard_policy *policy, struct shim_record *rec,
 		   struct aqe_json **ret_spec)
 {
-	struct shim_judged j;
+	struct shim_judged j = { .policy = policy };
 	struct aqe_err e = AQE_ERR_INIT;
 	int rc = open_low(rt, policy, &e);
 
@@ -96,12 +101,10 @@ static int prepare(struct shim_rt *rt, struct hard_policy *policy, struct shim_r
 		rc = open_place(rt, &e);
 	if (rc == 0)
 		rc = shim_judge(rt, policy, &j, &e);
-	if (rc < 0)
-		return shim_rt_refuse(rt, &e);
-	if (!j.out)
-		return shim_judge_refuse(rt, &j);
-	rc = commit(rt, &j, rec, &e);
-	if (rc == 0 && hard_report_ok(&j.report)) {
+	if (rc == 0 && j.out)
+		rc = commit(rt, &j, rec, &e);
+	shim_pin_done(&j);
+	if (rc == 0 && j.out && hard_report_ok(&j.report)) {
 		*ret_spec = j.out;
 		return SHIM_EXIT_OK;
 	}

@@ -187,6 +187,8 @@ static int decide(struct shim_rt *rt, struct shim_judged *j, struct aqe_err *e)
 	hard_report_init(&j->report, rt->arena);
 	rc = hard_verify(&j->ctx, doc, &j->report, e);
 	if (rc == 0 && hard_report_ok(&j->report))
+		rc = shim_pin_open(rt, j, doc, e);
+	if (rc == 0 && hard_report_ok(&j->report))
 		rc = hard_verify_host(&j->ctx, doc, &j->report, e);
 	if (rc < 0 || !hard_report_ok(&j->report))
 		return rc;
@@ -244,55 +246,6 @@ int shim_judge_refuse(struct shim_rt *rt, const struct shim_judged *j)
 }
 
 /* ---- the record of a decision ---- */
-
-static bool is_bind(const struct aqe_json *mount)
-{
-	const struct aqe_json *options = aqe_json_get(mount, "options");
-
-	return aqe_json_has_str(options, "bind") || aqe_json_has_str(options, "rbind");
-}
-
-static int bind_id(const struct aqe_json *mount, struct hard_bind_id *ret, struct aqe_err *e)
-{
-	const char *source = aqe_json_str(aqe_json_get(mount, "source"));
-	AQE_AUTO_FD int fd = -1;
-	struct stat st;
-	int rc;
-
-	ret->destination = aqe_json_str(aqe_json_get(mount, "destination"));
-	if (!source || !ret->destination)
-		return aqe_err_set(e, AQE_E_INTERNAL, 0, "a judged mount has no source");
-	rc = aqe_fs_open_nolinks(source, O_PATH, &fd, e);
-	if (rc < 0)
-		return rc;
-	if (fstat(fd, &st) < 0)
-		return aqe_err_set(e, AQE_E_SYS, errno, "stat '%s'", source);
-	ret->dev = st.st_dev;
-	ret->ino = st.st_ino;
-	return 0;
-}
-
-static int bind_ids(struct shim_rt *rt, const struct aqe_json *spec, struct shim_record *ret,
-		    struct aqe_err *e)
-{
-	const struct aqe_json *mounts = aqe_json_get(spec, "mounts");
-	struct hard_bind_id *ids;
-	size_t n = 0;
-
-	ids = aqe_arena_calloc(rt->arena, (mounts ? mounts->len : 0) + 1, sizeof(*ids));
-	if (!ids)
-		return nomem(e);
-	for (const struct aqe_json *m = mounts ? mounts->first : NULL; m; m = m->next) {
-		int rc = is_bind(m) ? bind_id(m, &ids[n], e) : 0;
-
-		if (rc < 0)
-			return aqe_err_wrap(e, "mounts");
-		n += is_bind(m) ? 1 : 0;
-	}
-	ret->binds = ids;
-	ret->n_binds = n;
-	return 0;
-}
 
 /* What the policy waives for this container, so that `start` and `exec` need no policy. */
 static int waivers(struct shim_rt *rt, const struct shim_judged *j, struct shim_record *ret,
@@ -353,13 +306,13 @@ int shim_judge_record(struct shim_rt *rt, const struct shim_judged *j, struct sh
 			aqe_json_str(aqe_json_at(j->out ? j->out : j->in, "/linux/cgroupsPath")),
 		.creator = getpid(),
 		.by_run = rt->av.verb == SHIM_VERB_RUN,
+		.binds = j->ctx.binds,
+		.n_binds = j->ctx.n_binds,
 		.created_s = AQE_CLOCK_SYSTEM.now_s(AQE_CLOCK_SYSTEM.self),
 	};
 	rc = aqe_proc_start_time(ret->creator, &ret->creator_start, e);
 	if (rc == 0)
 		rc = pid_file(rt, ret, e);
-	if (rc == 0 && j->out)
-		rc = bind_ids(rt, j->out, ret, e);
 	if (rc == 0 && j->ctx.agent)
 		rc = waivers(rt, j, ret, e);
 	return rc;

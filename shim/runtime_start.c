@@ -143,7 +143,12 @@ bool shim_effect_abort(struct shim_rt *rt, pid_t pid)
 
 int shim_effect_created(struct shim_rt *rt, struct shim_effect *fx)
 {
-	return check(rt, fx, hard_effect_created);
+	int rc = check(rt, fx, hard_effect_created);
+
+	/* the container has its own mounts now */
+	if (rc == 0)
+		shim_pin_release(rt->dir.path);
+	return rc;
 }
 
 int shim_effect_started(struct shim_rt *rt, struct shim_effect *fx)

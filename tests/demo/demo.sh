@@ -19,7 +19,7 @@ say() { printf '\n== %s\n' "$*"; }
 show() {
 	local rc=0
 	echo "\$ ${*//$SHIM/aqe-shim}" | sed "s|$DIR/||g"
-	"$@" || rc=$?
+	"$@" 2>&1 || rc=$?
 	echo "(exit status $rc)"
 	[ "$rc" = "$want" ] || {
 		echo "demo: wanted exit status $want" >&2
@@ -65,7 +65,9 @@ spec() {
     "env": ["PATH=/bin"],
     "capabilities": { "bounding": $1, "effective": $1, "permitted": $1 } },
   "root": { "path": "rootfs", "readonly": false },
-  "mounts": [ { "destination": "/proc", "type": "proc", "source": "proc" }$2 ],
+  "mounts": [ { "destination": "/proc", "type": "proc", "source": "proc" },
+    { "destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["ro"] },
+    { "destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup", "options": ["ro"] }$2 ],
   "linux": { "cgroupsPath": "/aqe-demo/$3",
     "namespaces": [ { "type": "pid" }, { "type": "ipc" }, { "type": "uts" }, { "type": "mount" },
       $4 { "type": "user" } ],
