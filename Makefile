@@ -90,7 +90,7 @@ endif
 ALL_CFLAGS = $(BASE) $(WARN) $(MODE_CFLAGS) $(CPPFLAGS) $(CFLAGS)
 
 .PHONY: all help check check-asan check-valgrind fuzz fuzz-replay bench lint analyze coverage compdb \
-	install uninstall clean demo test setup unit-programs fuzz-programs bench-programs FORCE
+	golden install uninstall clean demo test setup unit-programs fuzz-programs bench-programs FORCE
 ## all (default):             build/release/aqe-shim
 all: $(BINS)
 
@@ -153,6 +153,10 @@ bench-programs: $(BENCHES:%=$(B)/bench/%)
 ## check:                     unit tests (MODE=asan for sanitizers)
 check: $(UNIT:%=$(B)/unit/%)
 	@tests/run_unit.sh $^
+
+## golden:                    write tests/golden anew after a wanted change of a format
+golden: $(B)/unit/test_shim_cmd_verify
+	@AQE_GOLDEN_UPDATE=1 $<
 
 ## check-asan:                unit tests under address and undefined-behaviour sanitizers
 check-asan:

@@ -248,7 +248,7 @@ static void check_source(struct host_run *run, const struct aqe_json *mount, boo
 		hard_report_fail(v->r, HARD_MOUNTS, at, NULL, "a file system with files",
 				 "%s, on a file system of the kernel",
 				 hard_verify_quote(v, source));
-	if (S_ISDIR(st.st_mode))
+	else if (S_ISDIR(st.st_mode))
 		check_tree(run, at, source, &st, fd);
 	if (aqe_json_has_str(aqe_json_get(mount, "options"), "rbind"))
 		check_submounts(run, at, source);
