@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# make bench: in-process costs, then aqe-shim paired with bare crun and runc, against the budgets.
+# BENCH_ROUNDS=40 sets how many lives of a container each variant gets.
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+SHIM=$PWD/build/release/aqe-shim
+rc=0
+
+# ok-base.json with a root file system that exists and without the corpus' two binds.
+make_bundle() {
+	mkdir -p "$1/rootfs"/{bin,dev,etc,proc,sys,tmp,run}
+	cp /bin/busybox "$1/rootfs/bin/"
+	ln -s busybox "$1/rootfs/bin/sleep"
+	chown -R 100000:100000 "$1/rootfs"
+	jq --arg root "$1/rootfs" '.root.path = $root | .process.args = ["/bin/sleep", "1000"]
+		| .process.cwd = "/" | .annotations = {} | .linux.rootfsPropagation = "rprivate"
+		| .linux.cgroupsPath = "/aqe-shim/bench" | .hostname = "bench"
+		| .mounts |= map(select(.type != "bind"))' tests/corpus/spec/ok-base.json >"$1/config.json"
+	chmod 755 "$1"
+}
+
+if [ "${1-}" = --inside ]; then
+	mkdir -p /etc/aqe-shim
+	make_bundle "$AQE_TMP/bench"
+	build/release/bench/bench_cycle "$SHIM" "$AQE_TMP/bench" "${BENCH_ROUNDS:-40}"
+	exit
+fi
+build/release/bench/bench_verify || rc=1
+tests/setup/sandbox.sh "$PWD/tests/bench/run.sh" --inside || rc=1
+exit "$rc"
