@@ -375,12 +375,12 @@ static struct aqe_json *new_bind(struct hard_rw *rw, const char *destination, co
 	if (!m)
 		return NULL;
 	add_option(rw, m, readonly ? "ro" : "rw");
-	add_option(rw, m, "nosuid");
-	add_option(rw, m, "nodev");
-	if (noexec)
+	for (size_t i = 0; HARD_BIND_OPTS.canonical[i]; i++)
+		add_option(rw, m, HARD_BIND_OPTS.canonical[i]);
+	if (noexec) {
 		add_option(rw, m, "noexec");
-	add_option(rw, m, "rprivate");
-	add_option(rw, m, "bind");
+		add_option(rw, m, "rnoexec");
+	}
 	return m;
 }
 
@@ -399,6 +399,15 @@ static void add_engine(struct build *b, const struct aqe_json *old)
 /* A mount that only a waiver admits: kept, with what can be tightened without changing it. */
 static void add_waived(struct build *b, const struct aqe_json *old)
 {
+	static const struct {
+		enum hard_opt_group group;
+		const char *word;
+		bool bind; /* for binds only */
+	} wanted[] = {
+		{ HARD_OPT_SUID, "nosuid", false },  { HARD_OPT_DEV, "nodev", false },
+		{ HARD_OPT_RSUID, "rnosuid", true }, { HARD_OPT_RDEV, "rnodev", true },
+		{ HARD_OPT_PROP, "rprivate", true },
+	};
 	struct hard_rw *rw = b->rw;
 	struct aqe_json *m = aqe_json_copy(rw->arena, old);
 
@@ -409,12 +418,9 @@ static void add_waived(struct build *b, const struct aqe_json *old)
 	insert_sorted(b, m);
 	if (!aqe_json_get(m, "options"))
 		hard_rw_set(rw, m, "options", aqe_json_new_array(rw->arena));
-	if (!has_group(m, HARD_OPT_SUID, NULL))
-		add_option(rw, m, "nosuid");
-	if (!has_group(m, HARD_OPT_DEV, NULL))
-		add_option(rw, m, "nodev");
-	if (is_bind(m) && !has_group(m, HARD_OPT_PROP, NULL))
-		add_option(rw, m, "rprivate");
+	for (size_t i = 0; i < AQE_COUNT(wanted); i++)
+		if ((is_bind(m) || !wanted[i].bind) && !has_group(m, wanted[i].group, NULL))
+			add_option(rw, m, wanted[i].word);
 }
 
 /* The policy's mounts: those the engine was asked for may be read-only, the rest are added. */

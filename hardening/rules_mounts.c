@@ -34,11 +34,17 @@ static const struct {
 	{ "private", HARD_OPT_PROP },
 	{ "ptmxmode=0666", HARD_OPT_PTMXMODE },
 	{ "rbind", HARD_OPT_BIND },
+	{ "rdev", HARD_OPT_RDEV },
 	{ "relatime", HARD_OPT_ATIME },
+	{ "rexec", HARD_OPT_REXEC },
+	{ "rnodev", HARD_OPT_RDEV },
+	{ "rnoexec", HARD_OPT_REXEC },
+	{ "rnosuid", HARD_OPT_RSUID },
 	{ "ro", HARD_OPT_RW },
 	{ "rprivate", HARD_OPT_PROP },
 	{ "rshared", HARD_OPT_PROP },
 	{ "rslave", HARD_OPT_PROP },
+	{ "rsuid", HARD_OPT_RSUID },
 	{ "runbindable", HARD_OPT_PROP },
 	{ "rw", HARD_OPT_RW },
 	{ "shared", HARD_OPT_PROP },
@@ -202,12 +208,14 @@ const struct hard_tmpfs_mount *hard_rule_tmpfs(const char *destination)
 	return NULL;
 }
 
+/* crun 1.8.1 drops nosuid, nodev and noexec of a bind when the container has a user namespace; the
+ * recursive words work there and in runc 1.1 (measured), so the rewrite writes both. */
 const struct hard_opt_rule HARD_BIND_OPTS = {
 	.required = WORDS("nosuid", "nodev"),
-	.allowed = WORDS("rw", "ro", "bind", "rbind", "private", "rprivate", "noexec", "relatime",
-			 "noatime", "nodiratime"),
+	.allowed = WORDS("rw", "ro", "bind", "rbind", "private", "rprivate", "noexec", "rnosuid",
+			 "rnodev", "rnoexec", "relatime", "noatime", "nodiratime"),
 	.groups = BIT(HARD_OPT_RW) | BIT(HARD_OPT_BIND) | BIT(HARD_OPT_PROP),
-	.canonical = WORDS("nosuid", "nodev", "rprivate", "rbind"),
+	.canonical = WORDS("nosuid", "nodev", "rnosuid", "rnodev", "rprivate", "bind"),
 };
 
 bool hard_rule_mount_applies(const struct hard_mount *m, const char *agent_type)

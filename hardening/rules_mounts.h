@@ -16,6 +16,9 @@ enum hard_opt_group {
 	HARD_OPT_SUID,
 	HARD_OPT_DEV,
 	HARD_OPT_EXEC,
+	HARD_OPT_RSUID, /* rnosuid, rsuid: of a mount and all below it, by another system call */
+	HARD_OPT_RDEV,
+	HARD_OPT_REXEC,
 	HARD_OPT_RW,   /* rw, ro */
 	HARD_OPT_BIND, /* bind, rbind */
 	HARD_OPT_PROP, /* private, rprivate, shared, slave, ... */
