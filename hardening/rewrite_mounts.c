@@ -366,10 +366,15 @@ static void insert_sorted(struct build *b, struct aqe_json *m)
 		b->rw->nomem = true;
 }
 
-/* Always `bind`, not `rbind`: what is mounted below the source later does not come along. */
+/* Always `bind`, not `rbind`: what is mounted below the source later does not come along. The
+ * recursive words only on a writable one, which is the policy's and a directory: there crun 1.8.1
+ * drops the plain words in a user namespace, and on a file it cannot apply them ("Not a
+ * directory").
+ */
 static struct aqe_json *new_bind(struct hard_rw *rw, const char *destination, const char *source,
 				 bool readonly, bool noexec)
 {
+	static const char *const recursive[] = { "rnosuid", "rnodev" };
 	struct aqe_json *m = new_mount(rw, destination, "bind", source);
 
 	if (!m)
@@ -377,10 +382,12 @@ static struct aqe_json *new_bind(struct hard_rw *rw, const char *destination, co
 	add_option(rw, m, readonly ? "ro" : "rw");
 	for (size_t i = 0; HARD_BIND_OPTS.canonical[i]; i++)
 		add_option(rw, m, HARD_BIND_OPTS.canonical[i]);
-	if (noexec) {
+	if (noexec)
 		add_option(rw, m, "noexec");
+	for (size_t i = 0; !readonly && i < AQE_COUNT(recursive); i++)
+		add_option(rw, m, recursive[i]);
+	if (noexec && !readonly)
 		add_option(rw, m, "rnoexec");
-	}
 	return m;
 }
 
@@ -404,8 +411,8 @@ static void add_waived(struct build *b, const struct aqe_json *old)
 		const char *word;
 		bool bind; /* for binds only */
 	} wanted[] = {
-		{ HARD_OPT_SUID, "nosuid", false },  { HARD_OPT_DEV, "nodev", false },
-		{ HARD_OPT_RSUID, "rnosuid", true }, { HARD_OPT_RDEV, "rnodev", true },
+		{ HARD_OPT_SUID, "nosuid", false },
+		{ HARD_OPT_DEV, "nodev", false },
 		{ HARD_OPT_PROP, "rprivate", true },
 	};
 	struct hard_rw *rw = b->rw;

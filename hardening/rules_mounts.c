@@ -208,14 +208,14 @@ const struct hard_tmpfs_mount *hard_rule_tmpfs(const char *destination)
 	return NULL;
 }
 
-/* crun 1.8.1 drops nosuid, nodev and noexec of a bind when the container has a user namespace; the
- * recursive words work there and in runc 1.1 (measured), so the rewrite writes both. */
+/* crun 1.8.1 drops nosuid, nodev and noexec of a writable bind when the container has a user
+ * namespace; the recursive words work there on directories, and in runc 1.1 (measured). */
 const struct hard_opt_rule HARD_BIND_OPTS = {
 	.required = WORDS("nosuid", "nodev"),
 	.allowed = WORDS("rw", "ro", "bind", "rbind", "private", "rprivate", "noexec", "rnosuid",
 			 "rnodev", "rnoexec", "relatime", "noatime", "nodiratime"),
 	.groups = BIT(HARD_OPT_RW) | BIT(HARD_OPT_BIND) | BIT(HARD_OPT_PROP),
-	.canonical = WORDS("nosuid", "nodev", "rnosuid", "rnodev", "rprivate", "bind"),
+	.canonical = WORDS("nosuid", "nodev", "rprivate", "bind"),
 };
 
 bool hard_rule_mount_applies(const struct hard_mount *m, const char *agent_type)

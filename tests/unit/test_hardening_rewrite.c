@@ -438,8 +438,10 @@ static const char *destinations(const struct aqe_json *doc)
 
 /* Engine files land behind /run, whatever order podman's maps gave them; podman's own shm bind and
  * /var/tmp go. */
-#define BIND_RO "\"ro\",\"nosuid\",\"nodev\",\"rnosuid\",\"rnodev\",\"rprivate\",\"bind\""
-#define NOEXEC  "\"noexec\",\"rnoexec\""
+#define BIND_RO  "\"ro\"," BIND_ALL
+#define BIND_RW  "\"rw\"," BIND_ALL ",\"rnosuid\",\"rnodev\""
+#define BIND_ALL "\"nosuid\",\"nodev\",\"rprivate\",\"bind\""
+#define NOEXEC   "\"noexec\""
 
 START_TEST(rewrite__orders_mounts)
 {
@@ -481,6 +483,29 @@ START_TEST(rewrite__keeps_a_policy_mount_read_only)
 	rw_edit(doc, "/mounts/9/options", "[\"rbind\",\"ro\",\"suid\",\"dev\",\"noexec\"]");
 	doc = rw_rewrite_ok(doc);
 	rw_check_value(doc, "/mounts/10/options", "[" BIND_RO "," NOEXEC "]");
+}
+END_TEST
+
+/* crun's way for these words takes directories only: an engine's file has none, or every container
+ * with a user namespace fails on its /etc/hostname. */
+START_TEST(rewrite__recursive_words_are_for_writable_directories)
+{
+	struct aqe_json *doc = rw_rewrite_ok(rw_parse_file(RW_BASE));
+	const struct aqe_json *mounts = aqe_json_get(doc, "mounts");
+	bool writable = false;
+
+	for (const struct aqe_json *m = mounts->first; m; m = m->next) {
+		const struct aqe_json *options = aqe_json_get(m, "options");
+		const char *destination = aqe_json_str(aqe_json_get(m, "destination"));
+		const bool rw =
+			aqe_json_has_str(options, "bind") && aqe_json_has_str(options, "rw");
+
+		ck_assert_msg(aqe_json_has_str(options, "rnosuid") == rw, "%s", destination);
+		ck_assert_msg(!rw || aqe_json_equal(options, rw_value("[" BIND_RW "]")), "%s",
+			      destination);
+		writable = writable || rw;
+	}
+	ck_assert(writable);
 }
 END_TEST
 
@@ -594,6 +619,7 @@ int main(void)
 	tcase_add_test(gate, rewrite__gives_a_new_user_a_home);
 	tcase_add_test(gate, rewrite__orders_mounts);
 	tcase_add_test(gate, rewrite__keeps_a_policy_mount_read_only);
+	tcase_add_test(gate, rewrite__recursive_words_are_for_writable_directories);
 	tcase_add_test(gate, rewrite__sizes_tmpfs_by_the_agent_type);
 	tcase_add_test(gate, rewrite__leaves_exec_on_tmp_where_the_policy_says_so);
 	tcase_add_test(gate, rewrite__drops_an_unmapped_terminal_group);
