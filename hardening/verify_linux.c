@@ -12,6 +12,8 @@
 static void report_ns(struct hard_verifier *v, const struct hard_namespace *kind,
 		      const struct aqe_json *at, const char *wanted, const char *found)
 {
+	if (!found)
+		found = "(out of memory)"; /* the report knows, too */
 	hard_report_fail(v->r, HARD_NAMESPACES, at, NULL, wanted, "%s", found);
 	if (kind && kind->prop != HARD_NAMESPACES)
 		hard_report_fail(v->r, kind->prop, at, NULL, wanted, "%s", found);

@@ -306,7 +306,7 @@ int shim_cmd_verify(int argc, char **argv)
 	if (isatty(STDOUT_FILENO) && !getenv("NO_COLOR"))
 		r.text_flags |= SHIM_TEXT_COLOUR;
 	if (r.info && (rc = load_info(r.info, &ctx.info_rootless, &e)) < 0)
-		return fail(shim_verdict_exit(verdict_of_error(rc)), &e);
+		return fail((int)shim_verdict_exit(verdict_of_error(rc)), &e);
 	if (load_policy(&r, &policy, &e) < 0)
 		return fail(SHIM_EXIT_UNDECIDED, &e);
 	ctx.policy = policy;

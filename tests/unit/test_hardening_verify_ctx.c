@@ -329,6 +329,28 @@ START_TEST(findings__hold_no_values_of_the_environment)
 }
 END_TEST
 
+/* Whatever runs out of memory is never a pass. */
+START_TEST(no_memory__is_an_error)
+{
+	struct aqe_json *bad = rw_parse_file("tests/corpus/spec/default-runc-spec.json");
+	size_t failures = 0;
+	int rc = AQE_E_NOMEM;
+
+	for (size_t max = 16; rc < 0 && max < ((size_t)1 << 20); max += 240) {
+		AQE_AUTO_ARENA struct aqe_arena *small = aqe_arena_new(max);
+
+		ck_assert_ptr_nonnull(small);
+		hard_report_init(&report, small);
+		rc = hard_verify(&ctx, bad, &report, &err);
+		ck_assert(!hard_report_ok(&report));
+		ck_assert(rc == 0 || rc == AQE_E_NOMEM);
+		failures += rc < 0;
+	}
+	ck_assert_int_eq(rc, 0);
+	ck_assert_uint_gt(failures, 5);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("hardening/verify_ctx");
@@ -351,6 +373,7 @@ int main(void)
 	tcase_add_test(c, image__from_the_store);
 	tcase_add_test(c, image__what_the_engine_recorded);
 	tcase_add_test(c, image__digest_of_the_command_line);
+	tcase_add_test(c, no_memory__is_an_error);
 	tcase_add_test(c, findings__hold_no_values_of_the_environment);
 	suite_add_tcase(s, c);
 	return unit_run(s);

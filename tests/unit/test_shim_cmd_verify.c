@@ -217,6 +217,36 @@ START_TEST(verify__image_digest_beside_the_document)
 }
 END_TEST
 
+START_TEST(verify__agent_type_of_the_document)
+{
+	static const char text[] =
+		"{\"version\":1,\"images\":[{\"digest\":\"sha256:"
+		"8bef762011d9d6a4add126b5d9d2ae2aed9621"
+		"d380631d96bc16e5a6b3bc2e79\",\"types\":[\"qe-security-scanner\"]}],\"mounts\":["
+		"{\"source\":\"/srv/aqe/workspace\",\"destination\":\"/workspace\"},"
+		"{\"source\":\"/srv/aqe/realms/qe/state\",\"destination\":\"/var/lib/aqe\"}]}";
+	const char *p = new_file("types.json", text, strlen(text));
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(RW_FILE_MAX);
+	struct aqe_json *doc = rw_parse_file(RW_BASE);
+	const char *file;
+
+	/* the only type the image may run as: its ceiling is 4 GiB */
+	rw_edit(doc, "/linux/resources/memory", "{\"limit\":4294967296,\"swap\":4294967296}");
+	ck_assert_ok(aqe_json_emit(doc, AQE_JSON_COMPACT, &b, &err), err);
+	file = new_file("big.json", aqe_buf_str(&b), b.len);
+	ck_assert_int_eq(run((const char *const[]){ "--policy", p, file, NULL }), SHIM_EXIT_OK);
+	ck_assert_int_eq(RUN(file), SHIM_EXIT_FAILED);
+	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "memory_limit"));
+	/* another type, which the image may not run as */
+	rw_edit(doc, "/annotations/io.aqe.agent-type", "\"qe-test-generator\"");
+	aqe_buf_clear(&b);
+	ck_assert_ok(aqe_json_emit(doc, AQE_JSON_COMPACT, &b, &err), err);
+	file = new_file("other.json", aqe_buf_str(&b), b.len);
+	ck_assert_int_eq(run((const char *const[]){ "--policy", p, file, NULL }), SHIM_EXIT_FAILED);
+	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "fail digest"));
+}
+END_TEST
+
 START_TEST(verify__engine_info)
 {
 	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(RW_FILE_MAX);
@@ -374,6 +404,7 @@ int main(void)
 	tcase_add_test(c, verify__size_limit);
 	tcase_add_test(c, verify__standard_input);
 	tcase_add_test(c, verify__image_digest_beside_the_document);
+	tcase_add_test(c, verify__agent_type_of_the_document);
 	tcase_add_test(c, verify__engine_info);
 	tcase_add_loop_test(c, shim_engine_info__podman_and_docker, 0, AQE_COUNT(infos));
 	tcase_add_test(c, verify__golden_text);
