@@ -227,6 +227,12 @@ static bool one_bit(uint32_t v)
 	return v && (v & (v - 1)) == 0;
 }
 
+/* All bits that a number of at most `v` can have. */
+static uint32_t bits_up_to(uint32_t v)
+{
+	return v ? UINT32_MAX >> __builtin_clz(v) : 0;
+}
+
 static void narrow(struct state *s, unsigned op, uint32_t k, bool taken)
 {
 	uint32_t unknown = s->a.w.unknown;
@@ -239,7 +245,12 @@ static void narrow(struct state *s, unsigned op, uint32_t k, bool taken)
 		learn(s, k, 0);
 	else if (op == BPF_JSET && one_bit(unknown & k))
 		learn(s, unknown & k, UINT32_MAX);
-	/* JGT and JGE: a range is not expressible in bits; leaving it unknown over-approximates */
+	else if (op == BPF_JGT && !taken)
+		learn(s, ~bits_up_to(k), 0);
+	else if (op == BPF_JGE && !taken && k)
+		learn(s, ~bits_up_to(k - 1), 0);
+	/* what else a range says is not expressible in bits; leaving it unknown over-approximates
+	 */
 }
 
 static int push(struct machine *m, const struct state *s, size_t pc, struct aqe_err *e)

@@ -22,14 +22,29 @@ extern const size_t HARD_SECCOMP_FORBIDDEN_COUNT;
 struct aqe_json *hard_seccomp_frozen(struct aqe_arena *a);
 /* Deep equality with the frozen filter. */
 bool hard_seccomp_is_frozen(const struct aqe_json *seccomp);
-/* Applies R31's structural rules to linux.seccomp and reports under HARD_SECCOMP: default action
- * ERRNO (1-4095) or KILL*, allow-list only, exact enum names, known syscalls and architectures, at
- * most 6 conditions, one per index, no listener, no NOTIFY/TRACE, no SPEC_ALLOW. On top of them,
- * and without compiling: no rule lets a forbidden name through, clone only with the namespace bits
- * masked, socket and socketpair only with a family that is compared under the 32-bit mask. A filter
- * that passes has no forbidden call in reach; the proof says so of more filters. Marks the property
- * passed when nothing was found. */
+/* R31's rules of form for linux.seccomp, reported under HARD_SECCOMP: default action ERRNO (1-4095)
+ * or KILL*, exact enum names, known syscalls and architectures with the machine's own among them,
+ * at most 6 conditions, one per index, no listener, no NOTIFY/TRACE, no SPEC_ALLOW. Says nothing
+ * about what the filter lets through. Marks the property passed when nothing was found. */
 void hard_seccomp_structure(const struct aqe_json *seccomp, struct hard_report *report);
+/* The verdict on any filter: the frozen one passes; another passes when its form is right and the
+ * proof (seccomp_proof.h) finds every forbidden call denied on every path. The holes are the
+ * findings. A filter that cannot be decided is UNKNOWN. `proofs` may be NULL. */
+struct hard_proofs;
+void hard_seccomp_judge(const struct aqe_json *seccomp, const struct hard_proofs *proofs,
+			struct hard_report *report);
+
+/* A folder that remembers filters that were proved: an empty file a filter, named by the SHA-256 of
+ * what the runtimes compile. Only the shim can write there. */
+struct hard_proofs {
+	int dir_fd;
+};
+/* The key: "proof-<n>-<64 hex>", n the number of the prover. The filter must have the right form.
+ */
+#define HARD_PROOF_KEY 80
+AQE_MUST_CHECK int hard_seccomp_key(const struct aqe_json *seccomp, char ret[HARD_PROOF_KEY],
+				    struct aqe_err *e);
+
 /* True when libseccomp knows the syscall on some architecture. */
 bool hard_seccomp_known(const char *name);
 

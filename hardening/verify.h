@@ -10,6 +10,7 @@
 
 #include "hardening/policy.h"
 #include "hardening/report.h"
+#include "hardening/seccomp.h"
 #include "oci/identity.h"
 
 /* A range of a uid_map or gid_map: inside, outside, size. */
@@ -55,7 +56,8 @@ struct hard_ctx {
 	/* hard_verify_host(): what the sources must turn out to be; n_binds 0: not known yet */
 	const struct hard_bind_id *binds;
 	size_t n_binds;
-	const struct hard_host *host; /* NULL in the gate */
+	const struct hard_host *host;     /* NULL in the gate */
+	const struct hard_proofs *proofs; /* filters proved before, or NULL */
 	int64_t now_s;
 };
 

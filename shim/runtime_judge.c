@@ -142,9 +142,10 @@ static int choose_agent(struct shim_judged *j, struct aqe_err *e)
 static int make_context(struct shim_rt *rt, struct shim_judged *j, struct aqe_err *e)
 {
 	struct hard_host *host = aqe_arena_alloc(rt->arena, sizeof(*host));
+	struct hard_proofs *proofs = aqe_arena_alloc(rt->arena, sizeof(*proofs));
 	int rc;
 
-	if (!host)
+	if (!host || !proofs)
 		return nomem(e);
 	rc = hard_host_read(host, e);
 	if (rc < 0)
@@ -154,6 +155,8 @@ static int make_context(struct shim_rt *rt, struct shim_judged *j, struct aqe_er
 	j->ctx.container_id = rt->av.id;
 	j->ctx.bundle = j->bundle;
 	j->ctx.host = host;
+	proofs->dir_fd = rt->state.fd;
+	j->ctx.proofs = proofs;
 	j->ctx.now_s = AQE_CLOCK_SYSTEM.now_s(AQE_CLOCK_SYSTEM.self);
 	return 0;
 }

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: MIT
 # Runs the built binary over tests/corpus: every file must get its index's verdict, and a
 # violation must name one of the index's properties. run_corpus.sh [BINARY]
-# Rows tagged [semantic] need the seccomp proof: while it is not there they may pass the verifier
-# and are then reported as pending, not counted.
 # The last line is "corpus: N passed, N failed".
 set -u
 
@@ -12,7 +10,6 @@ shim=${1:-build/release/aqe-shim}
 policy=tests/corpus/policy.json
 pass=0
 fail=0
-pending=0
 
 # verify options that POLICY.md asks for
 info_of() {
@@ -33,7 +30,7 @@ failed_properties() {
 }
 
 check_row() {
-	local dir=$1 file=$2 verdict=$3 props=$4 why=$5 name=$1/$2 out rc want got p
+	local dir=$1 file=$2 verdict=$3 props=$4 name=$1/$2 out rc want got p
 	case $verdict in
 	conform) want=0 ;;
 	violate) want=1 ;;
@@ -47,10 +44,6 @@ check_row() {
 	out=$(timeout 10 "$shim" verify --policy "$policy" $(info_of "$name") --format json \
 		"tests/corpus/$dir/$file" 2>&1)
 	rc=$?
-	if [ "$rc" = 0 ] && [ "$want" = 1 ] && [[ $why == "[semantic]"* ]]; then
-		pending=$((pending + 1))
-		return
-	fi
 	if [ "$rc" != "$want" ]; then
 		bad "$name" "exit status $rc, wanted $want ($verdict $props): $(head -c 300 <<<"$out" | tr '\n' ' ')"
 		return
@@ -72,11 +65,10 @@ check_row() {
 for dir in spec malformed inspect; do
 	[ -f "tests/corpus/$dir/index.tsv" ] || continue
 	[ "$dir" != inspect ] || [ -n "${AQE_CORPUS_INSPECT-}" ] || continue
-	while IFS=$'\t' read -r file verdict props why; do
+	while IFS=$'\t' read -r file verdict props _; do
 		case $file in '' | '#'* | file) continue ;; esac
-		check_row "$dir" "$file" "$verdict" "$props" "$why"
+		check_row "$dir" "$file" "$verdict" "$props"
 	done <"tests/corpus/$dir/index.tsv"
 done
-[ "$pending" = 0 ] || echo "# corpus: $pending rows pending the seccomp proof"
 echo "corpus: $pass passed, $fail failed"
 [ "$fail" = 0 ]

@@ -254,7 +254,7 @@ START_TEST(reach__refuses_too_many_branches)
 
 	for (size_t i = 0; i < 80; i += 2) {
 		prog[i] = (struct hard_bpf_insn)LOAD(8); /* instruction pointer: never known */
-		prog[i + 1] = (struct hard_bpf_insn)IF_GT((uint32_t)i + 1, 0, 0);
+		prog[i + 1] = (struct hard_bpf_insn)IF_GT(0xf0000000U + (uint32_t)i, 0, 0);
 	}
 	for (size_t i = 0; i + 3 < 80; i += 2)
 		prog[i + 1].jt = 1; /* skip the next load */
