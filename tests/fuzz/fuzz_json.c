@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 		return 0;
 	}
 	check_limits(v, &limits);
-	for (unsigned flags = 0; flags < 4; flags++)
+	for (unsigned flags = 0; flags < 4; flags += 3) /* compact; pretty and sorted */
 		check_roundtrip(a, v, flags, &limits);
 	return 0;
 }

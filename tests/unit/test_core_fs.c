@@ -21,97 +21,12 @@
 
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
+#include "tests/unit/fs_fixture.h"
 #include "tests/unit/unit.h"
 
 #define OWNED (AQE_FS_DIR | AQE_FS_OWNER | AQE_FS_NO_WRITE)
 
-static char root[64];
-static int top = -1;
-
-static void setup(void)
-{
-	(void)snprintf(root, sizeof(root), "/tmp/aqe-test-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(root));
-	top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	ck_assert_int_ge(top, 0);
-}
-
-static void teardown(void)
-{
-	ck_assert_int_eq(aqe_fs_remove_tree(AT_FDCWD, "none", NULL), 0);
-	if (chdir("/tmp") == 0)
-		ck_assert_int_eq(aqe_fs_remove_tree(AT_FDCWD, root + 5, NULL), 0);
-	(void)close(top);
-}
-
-static void put(const char *name, const char *text, mode_t mode)
-{
-	AQE_AUTO_FD int fd = openat(top, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-	ck_assert_int_eq(fchmod(fd, mode), 0);
-}
-
-static void make_dir(const char *name, mode_t mode)
-{
-	ck_assert_int_eq(mkdirat(top, name, 0700), 0);
-	ck_assert_int_eq(fchmodat(top, name, mode, 0), 0);
-}
-
-static void full(const char *name, char ret[200])
-{
-	(void)snprintf(ret, 200, "%s/%s", root, name);
-}
-
-static bool exists(const char *name)
-{
-	return faccessat(top, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-static size_t count_entries(void)
-{
-	DIR *d = fdopendir(openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	size_t n = 0;
-
-	ck_assert_ptr_nonnull(d);
-	while (readdir(d))
-		n++;
-	(void)closedir(d);
-	return n - 2;
-}
-
-/* Runs `f` in a child process, for what cannot be undone; its exit status. 77 is "not possible
- * here", which counts as a failure only where all tests have to run. */
-static int in_child(int (*f)(void))
-{
-	int status = -1;
-	pid_t pid = fork();
-
-	if (pid == 0)
-		_exit(f());
-	ck_assert_int_gt(pid, 0);
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert_msg(WIFEXITED(status), "child: %x", (unsigned)status);
-	status = WEXITSTATUS(status);
-	return status == 77 && !getenv("AQE_TESTS_MUST_RUN") ? 0 : status;
-}
-
 /* ---- opening ---- */
-
-static void make_links(void)
-{
-	make_dir("dir", 0755);
-	make_dir("dir/sub", 0755);
-	put("dir/sub/file", "content", 0644);
-	put("file", "x", 0644);
-	ck_assert_int_eq(symlinkat("file", top, "link"), 0);
-	ck_assert_int_eq(symlinkat("dir", top, "dirlink"), 0);
-	ck_assert_int_eq(symlinkat("nowhere", top, "dangling"), 0);
-	ck_assert_int_eq(symlinkat("/etc/passwd", top, "abslink"), 0);
-	ck_assert_int_eq(symlinkat("/proc/self/root", top, "magic"), 0);
-	ck_assert_int_eq(mkfifoat(top, "fifo", 0600), 0);
-}
 
 static const struct {
 	const char *path;
@@ -658,103 +573,6 @@ START_TEST(ensure_dir__needs_its_parent)
 }
 END_TEST
 
-/* ---- removing ---- */
-
-START_TEST(remove_tree__removes_all_kinds)
-{
-	struct aqe_err e = AQE_ERR_INIT;
-
-	make_links();
-	put("dir/a", "x", 0000);
-	make_dir("dir/sub/empty", 0700);
-	ck_assert_int_eq(symlinkat("../../file", top, "dir/sub/out"), 0);
-	ck_assert_int_eq(symlinkat("/etc", top, "dir/sub/etc"), 0);
-	ck_assert_int_eq(mkfifoat(top, "dir/sub/fifo", 0600), 0);
-	ck_assert_ok(aqe_fs_remove_tree(top, "dir", &e), e);
-	ck_assert(!exists("dir"));
-	ck_assert(exists("file"));
-	ck_assert_int_eq(access("/etc/passwd", F_OK), 0);
-	ck_assert_ok(aqe_fs_remove_tree(top, "dir", &e), e);  /* absent */
-	ck_assert_ok(aqe_fs_remove_tree(top, "link", &e), e); /* the link, not the file */
-	ck_assert(!exists("link"));
-	ck_assert(exists("file"));
-	ck_assert_ok(aqe_fs_remove_tree(top, "file", &e), e);
-	ck_assert(!exists("file"));
-}
-END_TEST
-
-START_TEST(remove_tree__removes_many)
-{
-	struct aqe_err e = AQE_ERR_INIT;
-	char name[40];
-
-	make_dir("dir", 0700);
-	for (int i = 0; i < 30; i++) {
-		(void)snprintf(name, sizeof(name), "dir/%d", i);
-		make_dir(name, 0700);
-		for (int k = 0; k < 30; k++) {
-			(void)snprintf(name, sizeof(name), "dir/%d/%d", i, k);
-			put(name, "", 0600);
-		}
-	}
-	ck_assert_ok(aqe_fs_remove_tree(top, "dir", &e), e);
-	ck_assert_uint_eq(count_entries(), 0);
-}
-END_TEST
-
-START_TEST(remove_tree__limits_its_depth)
-{
-	for (int depth = 31; depth <= 33; depth++) {
-		struct aqe_err e = AQE_ERR_INIT;
-		char path[200] = "d";
-		int rc;
-
-		make_dir("d", 0700);
-		for (int i = 1; i < depth; i++) {
-			(void)snprintf(path + strlen(path), sizeof(path) - strlen(path), "/d");
-			make_dir(path, 0700);
-		}
-		rc = aqe_fs_remove_tree(top, "d", &e);
-		if (depth <= 32) {
-			ck_assert_ok(rc, e);
-			ck_assert(!exists("d"));
-			continue;
-		}
-		ck_assert_fault(rc, AQE_E_LIMIT, e, "too many directories");
-		path[strlen(path) - 2] = '\0';
-		ck_assert_int_eq(renameat(top, "d/d/d", top, "e"), 0); /* for teardown */
-		ck_assert_ok(aqe_fs_remove_tree(top, "e", &e), e);
-	}
-}
-END_TEST
-
-static int remove_mounted(void)
-{
-	struct aqe_err e = AQE_ERR_INIT;
-	char path[200];
-	int rc;
-
-	full("dir/mnt", path);
-	if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
-	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-	    mount("none", path, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k") != 0)
-		return 77;
-	top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* in the new mount namespace */
-	put("dir/mnt/precious", "x", 0600);
-	rc = aqe_fs_remove_tree(top, "dir", &e);
-	if (rc != AQE_E_UNTRUSTED || !strstr(e.text, "will not follow 'mnt'"))
-		return 1;
-	return exists("dir/mnt/precious") ? 0 : 2;
-}
-
-START_TEST(remove_tree__crosses_no_mount)
-{
-	make_dir("dir", 0700);
-	make_dir("dir/mnt", 0700);
-	ck_assert_int_eq(in_child(remove_mounted), 0);
-}
-END_TEST
-
 START_TEST(fd_path__names_what_is_open)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(200);
@@ -814,10 +632,6 @@ static Suite *suite(void)
 	tcase_add_test(t, write_all__reports_errors);
 	tcase_add_loop_test(t, ensure_dir__makes_or_checks, 0, (int)AQE_COUNT(ENSURES));
 	tcase_add_test(t, ensure_dir__needs_its_parent);
-	tcase_add_test(t, remove_tree__removes_all_kinds);
-	tcase_add_test(t, remove_tree__removes_many);
-	tcase_add_test(t, remove_tree__limits_its_depth);
-	tcase_add_test(t, remove_tree__crosses_no_mount);
 	tcase_add_test(t, fd_path__names_what_is_open);
 	suite_add_tcase(s, t);
 	return s;

@@ -102,7 +102,7 @@ static const struct {
 	{ "/foo/18446744073709551616", NULL },
 	{ "/foo/1000000000000000000000000000000", NULL },
 	{ "/foo/0/0", NULL },
-	{ "/fo", NULL },
+	{ "/f", NULL },
 	{ "/fooo", NULL },
 	{ "/a/b", NULL },
 	{ "/m~n", NULL },
