@@ -194,8 +194,15 @@ static enum kind judge_bind(struct hard_rw *rw, const struct aqe_json *m, const 
 		hard_rw_refuse(rw, HARD_PROPAGATION, m, NULL, "shared or slave propagation");
 		return KIND_POLICY;
 	}
-	if (file && hard_rule_engine_source(rw->ctx, rw->id, file, destination, source))
-		return policy ? KIND_DROP : KIND_ENGINE; /* the policy's takes its place */
+	if (file && hard_rule_engine_source(rw->ctx, rw->id, file, destination, source)) {
+		/* A read-only /run/secrets leaves no room for the mount points of the secrets, and
+		 * runc fails; below our /run they have it. The policy's mount takes a file's place.
+		 */
+		const bool tree = file->kind == HARD_ENGINE_TREE &&
+				  aqe_str_eq(destination, file->destination);
+
+		return tree || policy ? KIND_DROP : KIND_ENGINE;
+	}
 	return refuse_bind(rw, m, source, destination);
 }
 

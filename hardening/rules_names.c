@@ -84,6 +84,8 @@ const struct hard_active HARD_ACTIVE[] = {
 	  "sets a property of the systemd unit" },
 	{ "org.systemd.property.TimeoutStopUSec", false, true, HARD_ANNOTATIONS,
 	  "sets a property of the systemd unit" },
+	{ "io.podman.annotations.cid-file", false, true, HARD_ANNOTATIONS,
+	  "names a file of the host" }, /* podman run --cidfile: says nothing to a runtime */
 	/* somebody asked for these */
 	{ "run.oci.seccomp", true, false, HARD_SECCOMP,
 	  "crun loads this instead of, or beside, linux.seccomp" },

@@ -35,6 +35,7 @@ rows=$(
 2 podman-root runc lowlevel
 2 podman-root crun policy
 2 podman-root crun state
+2 podman-root crun differential
 2 podman-root crun kill
 2 podman-root runc kill
 P

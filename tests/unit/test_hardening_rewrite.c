@@ -119,6 +119,9 @@ static const struct {
 	{ { "/annotations/io.kubernetes.cri.container-type", "\"container\"" },
 	  "/annotations/io.kubernetes.cri.container-type",
 	  NULL },
+	{ { "/annotations/io.podman.annotations.cid-file", "\"/run/x.cid\"" },
+	  "/annotations/io.podman.annotations.cid-file",
+	  NULL },
 	{ { "/annotations/io.podman.annotations.seccomp", "\"unconfined\"" },
 	  "/annotations/io.podman.annotations.seccomp",
 	  NULL },
@@ -465,12 +468,12 @@ START_TEST(rewrite__orders_mounts)
 	doc = rw_rewrite_ok(doc);
 	ck_assert_str_eq(destinations(doc),
 			 "/proc /dev /dev/pts /dev/shm /sys /sys/fs/cgroup /tmp /run "
-			 "/run/.containerenv /run/secrets /run/secrets/s1 /sbin/docker-init "
+			 "/run/.containerenv /run/secrets/s1 /sbin/docker-init "
 			 "/var/lib/aqe /workspace");
 	m = aqe_json_at(doc, "/mounts/8/options");
 	ck_assert(aqe_json_equal(m, rw_value("[" BIND_RO "," NOEXEC "]")));
 	/* --init's program runs */
-	m = aqe_json_at(doc, "/mounts/11/options");
+	m = aqe_json_at(doc, "/mounts/10/options");
 	ck_assert(aqe_json_equal(m, rw_value("[" BIND_RO "]")));
 	ck_assert_str_eq(aqe_json_str(aqe_json_at(doc, "/mounts/3/type")), "tmpfs");
 }
