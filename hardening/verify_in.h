@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of hard_verify(): one function a subject. Only verify*.c includes this. */
+/* The parts of hard_verify(): one function a subject. Only verify*.c and inspect*.c include
+ * this. */
 #ifndef AQE_HARDENING_VERIFY_IN_H
 #define AQE_HARDENING_VERIFY_IN_H
 
@@ -42,5 +43,10 @@ void hard_verify_resources(struct hard_verifier *v); /* limits, device rules, cg
  * HARD_PROPAGATION. `what` names the mount in messages. */
 void hard_verify_options(struct hard_verifier *v, const struct aqe_json *mount,
 			 const struct hard_opt_rule *rule, enum hard_prop prop);
+
+/* One option of a mount (`at` only says where it stands): known, admitted by the rule, of a group
+ * not seen before. *seen has bits 1 << enum hard_opt_group. */
+void hard_verify_option(struct hard_verifier *v, const struct aqe_json *at, const char *option,
+			const struct hard_opt_rule *rule, enum hard_prop prop, unsigned *seen);
 
 #endif

@@ -17,10 +17,9 @@ static bool is_listed(const char *option, const char *const *words)
 	return false;
 }
 
-static void check_option(struct hard_verifier *v, const struct aqe_json *at,
-			 const struct hard_opt_rule *rule, enum hard_prop prop, unsigned *seen)
+void hard_verify_option(struct hard_verifier *v, const struct aqe_json *at, const char *option,
+			const struct hard_opt_rule *rule, enum hard_prop prop, unsigned *seen)
 {
-	const char *option = aqe_json_str(at);
 	const enum hard_opt_group group = hard_rule_option(option);
 
 	if (hard_rule_is_shared_word(option))
@@ -54,7 +53,7 @@ void hard_verify_options(struct hard_verifier *v, const struct aqe_json *mount,
 	unsigned seen = 0;
 
 	for (const struct aqe_json *o = options ? options->first : NULL; o; o = o->next)
-		check_option(v, o, rule, prop, &seen);
+		hard_verify_option(v, o, aqe_json_str(o), rule, prop, &seen);
 	for (const char *const *word = rule->required; *word; word++)
 		if (!aqe_json_has_str(options, *word))
 			hard_report_fail(v->r, prop, mount, "/options", *word, "absent");
