@@ -192,6 +192,9 @@ void hard_inspect_options(struct hard_inspector *i)
 			check_option(i, o);
 	if (!i->podman)
 		check_docker_paths(i);
+	if (i->ctx.info_no_filter)
+		hard_report_fail(i->v.r, HARD_SECCOMP, NULL, "", "an engine with a filter",
+				 "an engine whose info document says it has none");
 }
 
 /* ---- podman's record of its own command line ---- */

@@ -39,7 +39,8 @@ struct hard_report {
 	size_t n_findings;
 	bool undecided[HARD_PROP_COUNT]; /* an UNKNOWN was reported: a later pass does not lift it
 					  */
-	/* Why a pass rests on what the engine declared and not on a proof, or NULL. Constant text. */
+	/* Why a pass rests on what the engine declared and not on a proof, or NULL. Constant text.
+	 */
 	const char *declared[HARD_PROP_COUNT];
 	bool nomem; /* a finding could not be stored: the report counts as failed */
 };

@@ -53,6 +53,7 @@ struct hard_ctx {
 	const char *container_id; /* NULL in the gate */
 	const char *bundle;       /* engine's bundle, canonical, or NULL */
 	bool info_rootless;       /* gate: the engine's info document says rootless */
+	bool info_no_filter;      /* gate: it says that containers get no seccomp filter */
 	/* hard_verify_host(): what the sources must turn out to be; n_binds 0: not known yet */
 	const struct hard_bind_id *binds;
 	size_t n_binds;

@@ -167,10 +167,13 @@ static int load_policy(const char *file, struct hard_policy **ret, struct aqe_er
 static int load_info(const char *path, bool *ret_rootless, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(INFO_MAX);
+	struct shim_info info;
 	int rc = shim_input_read(path, &b, e);
 
 	if (!rc)
-		rc = shim_engine_info(aqe_buf_str(&b), b.len, ret_rootless, e);
+		rc = shim_engine_info(aqe_buf_str(&b), b.len, &info, e);
+	if (!rc)
+		*ret_rootless = info.rootless;
 	return rc ? aqe_err_wrap(e, "%s", path) : 0;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hardening/inspect.h"
 #include "hardening/verify.h"
 #include "oci/doc.h"
 #include "shim/core/cleanup.h"
@@ -40,7 +41,8 @@ static const struct aqe_cli_cmd CMD = {
 	.name = "verify",
 	.synopsis = "[--policy FILE] [--engine-info FILE] [--image-digest DIGEST] "
 		    "[--format text|json] [--all] FILE...",
-	.about = "Judges config.json files of the OCI runtime-spec against the frozen profile. "
+	.about = "Judges config.json files of the OCI runtime-spec, and what podman and docker say "
+		 "with inspect and info, against the frozen profile. "
 		 "'-' is standard input. Exit status: 0 conform, 1 violate, 2 usage, 3 malformed, "
 		 "4 could not decide; of several files the highest.",
 	.opts = OPTS,
@@ -49,6 +51,7 @@ static const struct aqe_cli_cmd CMD = {
 /* What the command line asks for. */
 struct request {
 	const char *policy, *info, *digest;
+	struct shim_info engine; /* what `info` says */
 	enum format format;
 	unsigned text_flags;
 };
@@ -106,13 +109,13 @@ static int load_policy(const struct request *r, struct hard_policy **ret, struct
 	return hard_policy_empty(ret, e);
 }
 
-static int load_info(const char *path, bool *ret_rootless, struct aqe_err *e)
+static int load_info(const char *path, struct shim_info *ret, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(FILE_MAX);
 	int rc = read_input(path, &b, e);
 
 	if (rc == 0)
-		rc = shim_engine_info(aqe_buf_str(&b), b.len, ret_rootless, e);
+		rc = shim_engine_info(aqe_buf_str(&b), b.len, ret, e);
 	return rc < 0 ? aqe_err_wrap(e, "%s", path) : 0;
 }
 
@@ -150,36 +153,67 @@ static enum shim_verdict verdict_of_error(int code)
 							      : SHIM_VERDICT_UNKNOWN;
 }
 
-static int parse(struct aqe_arena *a, const struct aqe_buf *text, struct aqe_json **ret,
-		 struct aqe_err *e)
-{
+/* One file: a spec, or an inspect or info document with one object or, wrongly, several. */
+struct doc {
+	struct aqe_arena *arena;
+	enum oci_inspect_kind kind; /* NONE: a spec */
 	struct aqe_json *root;
-	const int rc = oci_doc_parse(a, OCI_DOC_CONFIG, aqe_buf_str(text), text->len, &root, e);
+	struct aqe_err shape; /* what is wrong with the document as a whole */
+};
 
+static int parse(struct doc *d, const struct aqe_buf *text, struct aqe_err *e)
+{
+	const char *tool = NULL;
+	int rc;
+
+	if (aqe_json_parse(d->arena, aqe_buf_str(text), text->len, &OCI_INSPECT_LIMITS, &d->root,
+			   NULL) == 0)
+		d->kind = oci_inspect_kind(d->root, &tool);
+	if (d->kind == OCI_INSPECT_FOREIGN)
+		return aqe_err_set(e, AQE_E_UNKNOWN, 0, "a document of %s, which is not judged",
+				   tool);
+	if (d->kind != OCI_INSPECT_NONE) {
+		/* each object is judged all the same, but the verdict is the document's */
+		rc = oci_inspect_shape(d->root, d->kind, &d->shape);
+		return rc == AQE_E_MALFORMED ? 0 : rc;
+	}
+	rc = oci_doc_parse(d->arena, OCI_DOC_CONFIG, aqe_buf_str(text), text->len, &d->root, e);
 	if (rc < 0)
 		return rc;
-	if (!oci_doc_is_config(root))
-		return aqe_err_at(e, AQE_E_MALFORMED, root->line, root->col,
-				  "not a runtime-spec document");
-	*ret = root;
+	if (!oci_doc_is_config(d->root))
+		return aqe_err_at(e, AQE_E_MALFORMED, d->root->line, d->root->col,
+				  "neither a runtime-spec document nor one of podman or docker");
 	return 0;
 }
 
-static int judge(struct hard_ctx ctx, const char *file, struct aqe_arena *a, struct hard_report *r,
-		 struct aqe_err *e)
+static int read_doc(const char *file, struct doc *d, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(FILE_MAX);
-	struct aqe_json *spec = NULL;
-	int rc = read_input(file, &text, e);
+	const int rc = read_input(file, &text, e);
 
-	if (rc == 0)
-		rc = parse(a, &text, &spec, e);
+	return rc < 0 ? rc : parse(d, &text, e);
+}
+
+/* The engine that told us about itself must be the one that told us about the container. */
+static void set_info(struct hard_ctx *ctx, const struct shim_info *info, bool podman)
+{
+	ctx->info_rootless = info && info->rootless && info->podman == podman;
+	ctx->info_no_filter = info && info->no_filter && info->podman == podman;
+}
+
+static int judge_object(struct hard_ctx ctx, const struct request *r, enum oci_inspect_kind kind,
+			const struct aqe_json *object, struct hard_report *report,
+			struct aqe_err *e)
+{
+	const int rc = oci_inspect_check(kind, object, e);
+
+	if (kind == OCI_INSPECT_NONE || kind == OCI_INSPECT_FOREIGN)
+		return aqe_err_at(e, AQE_E_MALFORMED, object->line, object->col,
+				  "not what podman or docker write");
 	if (rc < 0)
 		return rc;
-	if (!spec)
-		return aqe_err_set(e, AQE_E_INTERNAL, 0, "a document that is not there");
-	choose_agent(&ctx, spec, r);
-	return hard_verify(&ctx, spec, r, e);
+	set_info(&ctx, r->info ? &r->engine : NULL, oci_inspect_is_podman(kind));
+	return hard_verify_inspect(&ctx, kind, object, report, e);
 }
 
 /* ---- output ---- */
@@ -195,29 +229,74 @@ static int print(const struct aqe_buf *b, struct aqe_err *e)
 	return 0;
 }
 
-static enum shim_exit verify_file(const struct request *r, const struct hard_ctx *ctx,
-				  const char *file)
+static const char *kind_word(enum oci_inspect_kind kind)
 {
-	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(ARENA_MAX);
+	static const char *const words[] = {
+		[OCI_INSPECT_NONE] = "spec",
+		[OCI_INSPECT_PODMAN_CONTAINER] = "inspect",
+		[OCI_INSPECT_DOCKER_CONTAINER] = "inspect",
+		[OCI_INSPECT_PODMAN_IMAGE] = "image",
+		[OCI_INSPECT_DOCKER_IMAGE] = "image",
+		[OCI_INSPECT_PODMAN_INFO] = "info",
+		[OCI_INSPECT_DOCKER_INFO] = "info",
+		[OCI_INSPECT_FOREIGN] = "inspect",
+	};
+
+	return words[kind];
+}
+
+/* One report: of a whole document that could not be judged (`rc`), a spec, or one object. */
+struct item {
+	const char *file;
+	const struct doc *doc;
+	const struct aqe_json *object; /* NULL: the spec */
+	int rc;
+	const struct aqe_err *error; /* for rc */
+};
+
+static int judge_item(const struct request *r, const struct hard_ctx *ctx, const struct item *it,
+		      struct shim_judged *j, struct hard_report *report)
+{
+	struct hard_ctx mine = *ctx;
+	enum oci_inspect_kind kind;
+
+	if (it->rc < 0) {
+		j->error = *it->error;
+		return it->rc;
+	}
+	if (!it->object) {
+		choose_agent(&mine, it->doc->root, report);
+		return hard_verify(&mine, it->doc->root, report, &j->error);
+	}
+	kind = oci_inspect_object(it->object, NULL);
+	j->kind = kind_word(kind);
+	j->dialect = oci_inspect_name(kind);
+	return judge_object(mine, r, kind, it->object, report, &j->error);
+}
+
+static enum shim_exit verify_item(const struct request *r, const struct hard_ctx *ctx,
+				  const struct item *it)
+{
 	AQE_AUTO_BUF struct aqe_buf out = AQE_BUF_INIT(OUT_MAX);
 	struct hard_report report;
-	struct shim_judged j = { .file = file,
-				 .kind = "spec",
+	struct shim_judged j = { .file = it->file,
+				 .kind = kind_word(it->doc->kind),
 				 .report = &report,
 				 .error = AQE_ERR_INIT,
 				 .now_s = ctx->now_s };
 	struct aqe_err e = AQE_ERR_INIT;
 	int rc;
 
-	if (!a) {
-		(void)aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory");
-		return (enum shim_exit)fail(SHIM_EXIT_UNDECIDED, &e);
-	}
-	hard_report_init(&report, a);
-	rc = judge(*ctx, file, a, &report, &j.error);
+	hard_report_init(&report, it->doc->arena);
+	rc = judge_item(r, ctx, it, &j, &report);
 	if (rc < 0)
-		hard_report_init(&report, a); /* nothing of a half-judged document is shown */
+		hard_report_init(&report, it->doc->arena); /* nothing half-judged is shown */
 	j.verdict = rc < 0 ? verdict_of_error(rc) : verdict_of(&report);
+	if (rc >= 0 && it->doc->shape.code != AQE_OK) {
+		j.error = it->doc->shape;
+		j.judged = true;
+		j.verdict = verdict_of_error(it->doc->shape.code);
+	}
 	if (r->format == FORMAT_JSON)
 		shim_report_json(&j, &out);
 	else
@@ -225,6 +304,31 @@ static enum shim_exit verify_file(const struct request *r, const struct hard_ctx
 	if (print(&out, &e) < 0)
 		return (enum shim_exit)fail(SHIM_EXIT_UNDECIDED, &e);
 	return shim_verdict_exit(j.verdict);
+}
+
+static enum shim_exit verify_file(const struct request *r, const struct hard_ctx *ctx,
+				  const char *file)
+{
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(ARENA_MAX);
+	struct doc d = { .arena = a, .shape = AQE_ERR_INIT };
+	struct aqe_err e = AQE_ERR_INIT;
+	struct item it = { .file = file, .doc = &d, .error = &e };
+	int worst = SHIM_EXIT_OK;
+
+	if (!a) {
+		(void)aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory");
+		return (enum shim_exit)fail(SHIM_EXIT_UNDECIDED, &e);
+	}
+	it.rc = read_doc(file, &d, &e);
+	if (it.rc < 0 || d.kind == OCI_INSPECT_NONE)
+		return verify_item(r, ctx, &it);
+	it.object = d.root->type == AQE_JSON_ARRAY ? d.root->first : d.root;
+	for (; it.object; it.object = it.object->next) {
+		const int status = (int)verify_item(r, ctx, &it);
+
+		worst = status > worst ? status : worst;
+	}
+	return (enum shim_exit)worst;
 }
 
 /* ---- the command ---- */
@@ -305,8 +409,9 @@ int shim_cmd_verify(int argc, char **argv)
 		return fail(SHIM_EXIT_USAGE, &e);
 	if (isatty(STDOUT_FILENO) && !getenv("NO_COLOR"))
 		r.text_flags |= SHIM_TEXT_COLOUR;
-	if (r.info && (rc = load_info(r.info, &ctx.info_rootless, &e)) < 0)
+	if (r.info && (rc = load_info(r.info, &r.engine, &e)) < 0)
 		return fail((int)shim_verdict_exit(verdict_of_error(rc)), &e);
+	ctx.info_rootless = r.engine.rootless;
 	if (load_policy(&r, &policy, &e) < 0)
 		return fail(SHIM_EXIT_UNDECIDED, &e);
 	ctx.policy = policy;

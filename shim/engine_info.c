@@ -9,16 +9,23 @@
 
 #define ARENA_MAX (16U << 20)
 
-static int from_podman(const struct aqe_json *root, bool *ret, struct aqe_err *e)
+static int from_podman(const struct aqe_json *root, struct shim_info *ret, struct aqe_err *e)
 {
 	const struct aqe_json *security = aqe_json_at(root, "/host/security");
-	const int rc = aqe_json_get_bool(security, "rootless", ret, e);
+	struct shim_info info = { .podman = true };
+	int rc = aqe_json_get_bool(security, "rootless", &info.rootless, e);
+	bool filter = true;
 
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
 		return aqe_err_set(e, AQE_E_UNKNOWN, 0,
 				   "the info document has no host.security.rootless");
+	rc = aqe_json_get_bool(security, "seccompEnabled", &filter, e);
+	if (rc < 0)
+		return rc;
+	info.no_filter = !filter;
+	*ret = info;
 	return 0;
 }
 
@@ -29,9 +36,9 @@ static bool has_name(const char *option, const char *name)
 	       (aqe_starts(option, name) && aqe_starts(option + strlen(name), ","));
 }
 
-static int from_docker(const struct aqe_json *options, bool *ret, struct aqe_err *e)
+static int from_docker(const struct aqe_json *options, struct shim_info *ret, struct aqe_err *e)
 {
-	bool rootless = false;
+	struct shim_info info = { .no_filter = true };
 
 	if (options->type != AQE_JSON_ARRAY)
 		return aqe_err_at(e, AQE_E_MALFORMED, options->line, options->col,
@@ -42,14 +49,16 @@ static int from_docker(const struct aqe_json *options, bool *ret, struct aqe_err
 		if (!word)
 			return aqe_err_at(e, AQE_E_MALFORMED, o->line, o->col,
 					  "an entry of SecurityOptions is no text");
-		rootless = rootless || has_name(word, "name=rootless") ||
-			   has_name(word, "name=userns");
+		info.rootless = info.rootless || has_name(word, "name=rootless") ||
+				has_name(word, "name=userns");
+		if (has_name(word, "name=seccomp") && !aqe_ends(word, "profile=unconfined"))
+			info.no_filter = false;
 	}
-	*ret = rootless;
+	*ret = info;
 	return 0;
 }
 
-int shim_engine_info(const char *text, size_t len, bool *ret_rootless, struct aqe_err *e)
+int shim_engine_info(const char *text, size_t len, struct shim_info *ret, struct aqe_err *e)
 {
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(ARENA_MAX);
 	struct aqe_json_limits limits = AQE_JSON_LIMITS_DEFAULT;
@@ -66,6 +75,6 @@ int shim_engine_info(const char *text, size_t len, bool *ret_rootless, struct aq
 		return aqe_err_at(e, AQE_E_MALFORMED, root->line, root->col,
 				  "not an engine's info document");
 	if (aqe_json_get(root, "SecurityOptions"))
-		return from_docker(aqe_json_get(root, "SecurityOptions"), ret_rootless, e);
-	return from_podman(root, ret_rootless, e);
+		return from_docker(aqe_json_get(root, "SecurityOptions"), ret, e);
+	return from_podman(root, ret, e);
 }

@@ -88,6 +88,8 @@ static void put_property(struct aqe_buf *b, const struct hard_report *r, enum ha
 	put_member(b, "fix", f && f->fix ? f->fix : row->fix);
 	if (r->result[prop] == HARD_WAIVED && r->waiver[prop])
 		put_waiver(b, r->waiver[prop]);
+	if (r->result[prop] == HARD_PASS && r->declared[prop])
+		put_member(b, "declared", r->declared[prop]);
 	put_more(b, f, prop);
 	(void)aqe_buf_putc(b, '}');
 }
@@ -97,6 +99,8 @@ void shim_report_json(const struct shim_judged *j, struct aqe_buf *b)
 	(void)aqe_buf_addf(b, "{\"version\":%d", FORMAT_VERSION);
 	put_member(b, "file", j->file);
 	put_member(b, "kind", j->kind);
+	if (j->dialect)
+		put_member(b, "dialect", j->dialect);
 	put_member(b, "verdict", shim_verdict_name(j->verdict));
 	if (j->error.code != AQE_OK) {
 		(void)aqe_buf_puts(b, ",\"error\":{\"code\":");

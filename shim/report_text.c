@@ -115,6 +115,8 @@ static void put_property(struct aqe_buf *b, const struct shim_judged *j, enum ha
 		put_waiver(b, j->report->waiver[prop], j->now_s);
 	if (f)
 		put_finding(b, f);
+	else if (result == HARD_PASS && j->report->declared[prop])
+		(void)aqe_buf_addf(b, " (declared only: %s)", j->report->declared[prop]);
 	for (const struct hard_finding *g = f ? next_of(f->next, prop) : NULL; g;
 	     g = next_of(g->next, prop))
 		more++;
@@ -164,7 +166,7 @@ void shim_report_text(const struct shim_judged *j, unsigned flags, struct aqe_bu
 		(void)aqe_buf_puts(b, j->error.text);
 		(void)aqe_buf_putc(b, '\n');
 	}
-	for (unsigned i = 0; j->error.code == AQE_OK && i < HARD_PROP_COUNT; i++)
+	for (unsigned i = 0; (j->error.code == AQE_OK || j->judged) && i < HARD_PROP_COUNT; i++)
 		if (j->report->result[i] != HARD_PASS || (flags & SHIM_TEXT_ALL))
 			put_property(b, j, (enum hard_prop)i, flags);
 	put_summary(b, j, flags);

@@ -20,11 +20,13 @@ enum shim_verdict {
 };
 
 struct shim_judged {
-	const char *file; /* as the user wrote it; "-" is standard input */
-	const char *kind; /* "spec" */
+	const char *file;    /* as the user wrote it; "-" is standard input */
+	const char *kind;    /* "spec", "inspect", "image", "info" */
+	const char *dialect; /* whose inspect or info, or NULL */
 	enum shim_verdict verdict;
 	const struct hard_report *report; /* never NULL; all unknown when there is an error */
 	struct aqe_err error;             /* code 0: none */
+	bool judged;                      /* the report stands although there is an error */
 	int64_t now_s;                    /* for waivers that end soon */
 };
 

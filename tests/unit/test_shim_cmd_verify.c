@@ -295,12 +295,12 @@ static const struct {
 
 START_TEST(shim_engine_info__podman_and_docker)
 {
-	bool rootless = false;
+	struct shim_info info = { 0 };
 
-	ck_assert_msg(shim_engine_info(infos[_i].text, strlen(infos[_i].text), &rootless, &err) ==
+	ck_assert_msg(shim_engine_info(infos[_i].text, strlen(infos[_i].text), &info, &err) ==
 			      infos[_i].rc,
 		      "%s: %s", infos[_i].text, err.text);
-	ck_assert(rootless == infos[_i].rootless);
+	ck_assert(info.rootless == infos[_i].rootless);
 }
 END_TEST
 
