@@ -42,8 +42,8 @@ static void judge_docker(struct hard_inspector *i)
 	for (const struct aqe_json *o = list ? list->first : NULL; o; o = o->next) {
 		const char *word = aqe_json_str(o);
 
-		own_ids =
-			own_ids || has_name(word, "name=rootless") || has_name(word, "name=userns");
+		own_engine = own_engine || has_name(word, "name=rootless");
+		own_ids = own_ids || own_engine || has_name(word, "name=userns");
 		if (!has_name(word, "name=seccomp"))
 			continue;
 		filter = true;

@@ -26,7 +26,7 @@ static void check_inline_filter(struct hard_inspector *i, const struct aqe_json 
 {
 	static const char head[] = "{\"linux\":{\"seccomp\":", tail[] = "}}";
 	static const char wanted[] = "the frozen filter, or one in the runtime-spec's form that "
-				     "passes its rules";
+				     "is proved";
 	const char *wrapped = aqe_arena_fmt(i->v.r->arena, "%s%s%s", head, text, tail);
 	struct aqe_err e = AQE_ERR_INIT;
 	struct hard_report inner;
@@ -49,7 +49,7 @@ static void check_inline_filter(struct hard_inspector *i, const struct aqe_json 
 		return;
 	}
 	hard_report_init(&inner, i->v.r->arena);
-	hard_seccomp_structure(aqe_json_at(doc, "/linux/seccomp"), &inner);
+	hard_seccomp_judge(aqe_json_at(doc, "/linux/seccomp"), NULL, &inner);
 	if (inner.result[HARD_SECCOMP] == HARD_PASS)
 		return;
 	hard_report_fail(i->v.r, HARD_SECCOMP, opt, NULL,
@@ -233,6 +233,13 @@ static void judge_device_rule(struct hard_inspector *i, const struct aqe_json *a
 				 hard_verify_quote(&i->v, value));
 }
 
+/* A rootless podman binds the node and lists no device (measured). */
+static void judge_device(struct hard_inspector *i, const struct aqe_json *at, const char *value)
+{
+	hard_report_fail(i->v.r, HARD_DEVICES, at, NULL, "no device", "%s",
+			 hard_verify_quote(&i->v, value));
+}
+
 static void judge_security(struct hard_inspector *i, const struct aqe_json *at, const char *value)
 {
 	if (aqe_starts(value, "unmask") || aqe_starts(value, "systempaths") ||
@@ -247,6 +254,7 @@ static const struct {
 	void (*judge)(struct hard_inspector *i, const struct aqe_json *at, const char *value);
 } traceless[] = {
 	{ "--sysctl", judge_sysctl },
+	{ "--device", judge_device },
 	{ "--device-cgroup-rule", judge_device_rule },
 	{ "--security-opt", judge_security },
 };

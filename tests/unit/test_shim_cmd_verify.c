@@ -103,7 +103,11 @@ static const struct {
 	{ SPEC "user-uid-0.json", SHIM_EXIT_FAILED },
 	{ BAD "dup-uid.json", SHIM_EXIT_MALFORMED },
 	{ BAD "empty.json", SHIM_EXIT_MALFORMED },
-	{ "tests/corpus/inspect/podman-ok-tighter.json", SHIM_EXIT_MALFORMED },
+	{ "tests/corpus/inspect/podman-ok-tighter.json", SHIM_EXIT_OK },
+	{ "tests/corpus/inspect/docker-ok-base.json", SHIM_EXIT_FAILED }, /* without an info */
+	{ "tests/corpus/inspect/image-podman-ok.json", SHIM_EXIT_OK },
+	{ "tests/corpus/inspect/info-podman-ok.json", SHIM_EXIT_OK },
+	{ "tests/corpus/inspect/podman-doc-object.json", SHIM_EXIT_MALFORMED },
 	{ "tests/no-such-file", SHIM_EXIT_UNDECIDED },
 	{ "tests", SHIM_EXIT_UNDECIDED },
 	{ "/dev/null", SHIM_EXIT_UNDECIDED },
@@ -271,6 +275,72 @@ START_TEST(verify__engine_info)
 }
 END_TEST
 
+#define INSPECT "tests/corpus/inspect/"
+
+/* An engine's word counts for its own containers only. */
+START_TEST(verify__engine_info_of_the_same_engine)
+{
+	ck_assert_int_eq(RUN("--engine-info", INSPECT "info-docker-ok.json",
+			     INSPECT "docker-ok-base.json"),
+			 SHIM_EXIT_OK);
+	ck_assert_int_eq(RUN("--engine-info", INSPECT "info-podman-ok.json",
+			     INSPECT "docker-ok-base.json"),
+			 SHIM_EXIT_FAILED);
+	ck_assert_int_eq(RUN("--engine-info", INSPECT "info-docker-seccomp-unconfined.json",
+			     INSPECT "docker-ok-base.json"),
+			 SHIM_EXIT_FAILED);
+	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "fail seccomp"));
+}
+END_TEST
+
+static size_t count(const char *needle)
+{
+	size_t n = 0;
+
+	for (const char *p = aqe_buf_str(&out); (p = strstr(p, needle)); p++)
+		n++;
+	return n;
+}
+
+/* The document is not one container's, but each of its containers is judged and shown. */
+START_TEST(verify__several_containers)
+{
+	ck_assert_int_eq(RUN("--format", "json", INSPECT "docker-doc-two-containers.json"),
+			 SHIM_EXIT_MALFORMED);
+	ck_assert_uint_eq(count("\"verdict\":\"malformed\""), 2);
+	ck_assert_uint_eq(count("\"pointer\":\"/0/HostConfig/UsernsMode\""), 1);
+	ck_assert_uint_eq(count("\"pointer\":\"/1/HostConfig/UsernsMode\""), 1);
+	ck_assert_int_eq(RUN(INSPECT "docker-doc-two-containers.json"), SHIM_EXIT_MALFORMED);
+	ck_assert_uint_eq(count("fail rootless"), 2);
+	ck_assert_uint_eq(count("2 objects, where docker container inspect"), 2);
+}
+END_TEST
+
+START_TEST(verify__kinds_and_what_is_only_declared)
+{
+	ck_assert_int_eq(RUN("--format", "json", INSPECT "podman-ok-tighter.json",
+			     INSPECT "image-podman-ok.json", INSPECT "info-podman-ok.json"),
+			 SHIM_EXIT_OK);
+	ck_assert_uint_eq(count("\"kind\":\"inspect\",\"dialect\":\"podman container inspect\""),
+			  1);
+	ck_assert_uint_eq(count("\"kind\":\"image\""), 1);
+	ck_assert_uint_eq(count("\"kind\":\"info\""), 1);
+	ck_assert_uint_gt(count("\"declared\":"), 3);
+	ck_assert_int_eq(RUN("--all", INSPECT "podman-ok-tighter.json"), SHIM_EXIT_OK);
+	ck_assert_uint_gt(count("(declared only: "), 3);
+}
+END_TEST
+
+/* Another tool's document never passes, and is named. */
+START_TEST(verify__foreign_document)
+{
+	static const char crictl[] = "{\"info\":{},\"status\":{\"id\":\"x\"}}";
+
+	ck_assert_int_eq(RUN(new_file("c.json", crictl, strlen(crictl))), SHIM_EXIT_UNDECIDED);
+	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "a document of crictl"));
+}
+END_TEST
+
 static const struct {
 	const char *text;
 	int rc;
@@ -406,6 +476,10 @@ int main(void)
 	tcase_add_test(c, verify__image_digest_beside_the_document);
 	tcase_add_test(c, verify__agent_type_of_the_document);
 	tcase_add_test(c, verify__engine_info);
+	tcase_add_test(c, verify__engine_info_of_the_same_engine);
+	tcase_add_test(c, verify__several_containers);
+	tcase_add_test(c, verify__kinds_and_what_is_only_declared);
+	tcase_add_test(c, verify__foreign_document);
 	tcase_add_loop_test(c, shim_engine_info__podman_and_docker, 0, AQE_COUNT(infos));
 	tcase_add_test(c, verify__golden_text);
 	tcase_add_test(c, verify__golden_text_all);
