@@ -103,19 +103,31 @@ static const char *policy_file(struct hard_rw *rw)
 	return files && *files ? hard_rw_quote(rw, files) : "the policy";
 }
 
+/* "/etc/hosts" from ".../userdata/hosts" of whichever container: a pod's member gets those of the
+ * pod's first container. */
+static bool is_foreign_engine_file(const char *source, const char *destination)
+{
+	const struct hard_engine_file *file = hard_rule_engine_file(destination);
+	const char *slash = strrchr(source, '/');
+
+	return file && file->kind == HARD_ENGINE_FILE && slash && aqe_str_eq(slash + 1, file->name);
+}
+
 static enum kind refuse_bind(struct hard_rw *rw, const struct aqe_json *m, const char *source,
 			     const char *destination)
 {
 	const char *why = hard_rule_socket(source);
 	const char *from = hard_rw_quote(rw, source), *to = hard_rw_quote(rw, destination);
 
-	if (why)
+	/* a rootless engine's files lie beside its socket: that is not what is wrong with them */
+	if (why && !is_foreign_engine_file(source, destination))
 		hard_rw_refuse(rw, HARD_ENGINE_SOCKET, m, NULL, "'%s' at '%s': %s", from, to, why);
 	else if (hard_rule_engine_file(destination))
-		hard_rw_refuse_fix(rw, HARD_MOUNTS, m,
-				   "drop -v for this file, and --network container:ID, which "
-				   "brings the other container's file",
-				   "'%s' at '%s', which is not a file of this container", from, to);
+		hard_rw_refuse_fix(
+			rw, HARD_MOUNTS, m,
+			"drop -v for this file, and --network container:ID or --pod, which "
+			"bring another container's file",
+			"'%s' at '%s', which is not a file of this container", from, to);
 	else if (is_anonymous_volume(source))
 		hard_rw_refuse_fix(rw, HARD_MOUNTS, m,
 				   hard_rw_fmt(rw,

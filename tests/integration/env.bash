@@ -159,7 +159,7 @@ write_policy() {
 		--rawfile pinned "$AQE_TMP/pinned" '{
 			version: 1, mode: $mode, runtime: {path: $low},
 			images: (if $images == "1" then
-				[$pinned | split("\n")[] | select(. != "") | {name: "localhost/aqe-bb", imageId: .}]
+				[$pinned | split("\n") | unique[] | select(. != "") | {name: "localhost/aqe-bb", imageId: .}]
 				else [] end),
 			waivers: [$ARGS.positional[] | {property: ., agentType: "default", reason: "test",
 				owner: "tests@example.org", expires: "2099-12-31"}]
@@ -317,14 +317,25 @@ with_runtime() {
 	esac
 }
 
-# Options every container of this engine needs to satisfy the profile without a waiver.
+# Options every container of this engine needs to satisfy the profile without a waiver. Into a
+# container with a user namespace podman moves its interface between create and start, and could
+# with `network connect` at any time later; --network none is what keeps it out.
 user_ns() {
 	case $AQE_ENGINE in
+	podman-root) echo --userns=auto --network none ;;
+	esac
+}
+
+# Those of user_ns for options that podman does not take together with --network none, or docker
+# only outside its user namespace.
+own_userns() {
+	case $AQE_ENGINE in
+	docker-remap) echo --userns=host ;;
 	podman-root) echo --userns=auto ;;
 	esac
 }
 
-# shim run/create with those options.
+# shim run/create with the options of user_ns.
 # shellcheck disable=SC2046 # none or one word
 hard_run() { shim run $(user_ns) "$@"; }
 

@@ -15,10 +15,13 @@ teardown() { usual_policy; }
 	run shim run --rm --pod shared $IMG echo ran-inside
 	[ "$status" != 0 ]
 	refute_has ran-inside
-	assert_match 'refused: (network|namespaces)(:| at /)'
+	assert_match 'refused: (network|namespaces|rootless|mounts)(:| at /)'
+	refute_has engine_socket
 	engine pod rm -f -t 0 shared
 	shim pod create --name apart --share "" --infra=false
-	run hard_run --rm --pod apart $IMG probe
+	# podman takes a user namespace for a pod's members from the pod only, which shares it
+	[ "$AQE_ENGINE" = podman-user ] || write_policy waive=rootless
+	run shim run --rm --pod apart $IMG probe
 	assert_status 0
 	assert_line "CapEff: 0000000000000000"
 	assert_line "ifaces:lo "
@@ -87,7 +90,7 @@ teardown() { usual_policy; }
 	engine "${vfs[@]}" import "$AQE_TMP/bb.tar" $IMG >/dev/null 2>&1
 	id=$(engine "${vfs[@]}" image inspect --format '{{.Id}}' $IMG)
 	usual_policy jq=".images = [{name: \"vfs\", imageId: \"sha256:$id\"}]"
-	run engine "${vfs[@]}" --runtime aqe-shim run --userns=auto --rm $IMG probe
+	run engine "${vfs[@]}" --runtime aqe-shim run --userns=auto --network none --rm $IMG probe
 	assert_status 0
 	assert_line "CapEff: 0000000000000000"
 	run engine "${vfs[@]}" --runtime "$AQE_TMP/bin/aqe-shim" run --rm --userns=auto --cap-add SYS_ADMIN $IMG echo ran-inside
@@ -109,12 +112,27 @@ teardown() { usual_policy; }
 
 @test "a fixed mapping instead of --userns=auto" {
 	[ "$AQE_ENGINE" = podman-root ] || return 0
-	run shim run --rm --uidmap 0:200000:65536 --gidmap 0:200000:65536 $IMG probe
+	run shim run --rm --network none --uidmap 0:200000:65536 --gidmap 0:200000:65536 $IMG probe
 	assert_status 0
 	assert_line "uid_map: 0 200000 65536;"
 	# root's own ids do not count as a user namespace
 	run shim run --rm --uidmap 0:0:65536 --gidmap 0:0:65536 $IMG echo ran-inside
 	assert_refused run 'rootless|user'
+}
+
+@test "an interface that podman moves in before the start is found, and its container is gone" {
+	local ns=(--userns=auto)
+	[ "$AQE_ENGINE" = podman-root ] || ns=(--userns=keep-id --user 1000:1000)
+	run shim run --rm "${ns[@]}" $IMG echo ran-inside
+	assert_refused run network
+	assert_has --network=none
+	assert_no_leaks
+	# without one there is none to come: podman refuses to connect it later
+	shim run -d --name alone "${ns[@]}" --network none $IMG sleep 1000
+	run ! engine network connect podman alone
+	run engine exec alone probe
+	assert_line "ifaces:lo "
+	engine_clean
 }
 
 @test "a waiver starts what lacks a user namespace" {
