@@ -68,12 +68,15 @@ case ${1-} in
 *) rows=$(grep -E -- "$1" <<<"$rows") ;;
 esac
 
-out=$(mktemp -d)
+# kept for a look afterwards, also when stopped half way
+out=build/test/lanes
+mkdir -p "$out"
+rm -f "$out"/lane*
 pids=()
 stop() {
 	[ "${#pids[@]}" = 0 ] || kill "${pids[@]}" 2>/dev/null
 	wait
-	rm -rf "$out"
+
 }
 trap stop EXIT
 trap 'exit 130' INT TERM
