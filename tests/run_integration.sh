@@ -48,10 +48,10 @@ lane() {
 		[ -f "tests/integration/$file.bats" ] || continue
 		AQE_ENGINE=$engine AQE_LOW=$low timeout -k 10 900 bats --timing --formatter tap \
 			"tests/integration/$file.bats" </dev/null 2>&1 |
-			sed -E "s/^((not )?ok )[0-9]+ /\1$engine $low $file: /; /^[0-9]+\.\.[0-9]+$/d"
+			sed -uE "s/^((not )?ok )[0-9]+ /\1$engine $low $file: /; /^[0-9]+\.\.[0-9]+$/d"
 	done <<<"$AQE_PLAN"
 	AQE_ENGINE=none bats --timing --formatter tap tests/integration/leftovers.bats </dev/null 2>&1 |
-		sed -E "s/^((not )?ok )[0-9]+ /\1leftovers: /; /^[0-9]+\.\.[0-9]+$/d"
+		sed -uE "s/^((not )?ok )[0-9]+ /\1leftovers: /; /^[0-9]+\.\.[0-9]+$/d"
 }
 
 case ${1-} in
@@ -68,15 +68,12 @@ case ${1-} in
 *) rows=$(grep -E -- "$1" <<<"$rows") ;;
 esac
 
-# kept for a look afterwards, also when stopped half way
-out=build/test/lanes
+out=build/test/lanes.$$ # stays for a look when this is stopped half way
 mkdir -p "$out"
-rm -f "$out"/lane*
 pids=()
 stop() {
 	[ "${#pids[@]}" = 0 ] || kill "${pids[@]}" 2>/dev/null
 	wait
-
 }
 trap stop EXIT
 trap 'exit 130' INT TERM
@@ -96,6 +93,7 @@ done
 pids=()
 cat "$out"/lane*
 all=$(cat "$out"/lane*)
+rm -r "$out"
 pass=$(grep -cE '^ok ' <<<"$all")
 fail=$(grep -cE '^not ok ' <<<"$all")
 skipped=$(grep -cE '^ok .* # skip' <<<"$all")

@@ -8,6 +8,7 @@ low_setup() {
 	[ "$AQE_TMP/bin/aqe-shim" -nt "$AQE_SHIM" ] || install -m 755 "$AQE_SHIM" "$AQE_TMP/bin/aqe-shim"
 	SHIM=$AQE_TMP/bin/aqe-shim
 	[ -d "$AQE_TMP/rootfs" ] || make_rootfs "$AQE_TMP/rootfs"
+	: >"$AQE_TMP/low/stdin" # what crun gives to the container's user
 	low_policy
 }
 
@@ -35,11 +36,20 @@ make_bundle() {
 low() { timeout --foreground -k 5 60 "$SHIM" --root "/run/low-$AQE_LOW" "$@"; }
 low_bare() { timeout --foreground -k 5 60 "$(low_path)" --root "/run/low-$AQE_LOW" "$@"; }
 
+# Runs a command that may leave a container behind: its output goes through a file, because the
+# container keeps the descriptors.
+to_file() {
+	local rc=0
+	"$@" >"$AQE_TMP/low/output" 2>&1 <"$AQE_TMP/low/stdin" || rc=$?
+	cat "$AQE_TMP/low/output"
+	return "$rc"
+}
+
 # create BUNDLE ID [GLOBAL OPTION...]: output of the runtime and of the container go to $bundle/out
 low_create() {
 	local dir=$1 id=$2
 	shift 2
-	low "$@" create --bundle "$dir" --pid-file "$dir/pid" "$id" >"$dir/out" 2>&1 <"$AQE_TMP/rootfs/etc/passwd"
+	low "$@" create --bundle "$dir" --pid-file "$dir/pid" "$id" >"$dir/out" 2>&1 <"$AQE_TMP/low/stdin"
 }
 
 # One whole life; the container's output in $output, the status of the first verb that fails.

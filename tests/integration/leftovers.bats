@@ -18,7 +18,7 @@ setup_file() {
 
 @test "no process but the test's own" {
 	strays() {
-		ps -eo pid=,ppid=,args= | grep -vE 'sandbox.sh|run_integration|bats|ps -eo|grep|sed -E| cat$' || :
+		ps -eo pid=,ppid=,args= | grep -vE 'sandbox.sh|run_integration|bats|ps -eo|grep|sed -uE| cat$' || :
 	}
 	none() { [ -z "$(strays)" ]; }
 	wait_for none || {

@@ -111,7 +111,7 @@ teardown() {
 	local dir log=$AQE_TMP/low/log.json
 	dir=$(make_bundle u01 '.process.capabilities.bounding += ["CAP_SYS_ADMIN"]')
 	echo '{"level":"error","msg":"stale","time":"2020-01-01T00:00:00Z"} and more' >"$log"
-	run low --log "$log" --log-format json create --bundle "$dir" low-u01
+	run to_file low --log "$log" --log-format json create --bundle "$dir" low-u01
 	assert_status 1
 	assert_match 'refused: capabilities at /process/capabilities'
 	[ "$(wc -l <"$log")" = 1 ]
@@ -123,7 +123,7 @@ teardown() {
 }
 
 @test "U01: a log that cannot be written does not hide the reason, and starts nothing" {
-	run low --log /proc/nowhere/log.json --log-format json create --bundle "$(make_bundle u01b '.root.readonly = true | .process.capabilities.bounding += ["CAP_SYS_ADMIN"]')" low-u01b
+	run to_file low --log /proc/nowhere/log.json --log-format json create --bundle "$(make_bundle u01b '.root.readonly = true | .process.capabilities.bounding += ["CAP_SYS_ADMIN"]')" low-u01b
 	assert_status 1
 	assert_match 'refused: capabilities'
 	assert_low_clean
@@ -135,7 +135,7 @@ teardown() {
 		'.mounts += [{destination: "/x", type: "bind", source: "/nonexistent", options: ["bind"]}]' \
 		'.hooks = {prestart: [{path: "/bin/nothing"}]}' '.process.cwd = "/proc/self/fd/9"' \
 		'.root.path = "/nonexistent"' '.surprise = 1' 'del(.process)'; do
-		run low create --bundle "$(make_bundle u02 "$f")" low-u02
+		run to_file low create --bundle "$(make_bundle u02 "$f")" low-u02
 		assert_status 1
 		[ -n "$output" ]
 		for text in "permission denied" "operation not permitted" "no such file or directory" \
@@ -147,7 +147,7 @@ teardown() {
 		done
 	done
 	rm "$POLICY"
-	run low create --bundle "$(make_bundle u02)" low-u02
+	run to_file low create --bundle "$(make_bundle u02)" low-u02
 	assert_status 1
 	! grep -qiE 'no such file|permission denied' <<<"$output"
 	assert_has "$POLICY"
@@ -157,30 +157,30 @@ teardown() {
 @test "U04: every spelling of the options, last one wins, without PATH" {
 	local dir log=$AQE_TMP/low/u04.json
 	dir=$(make_bundle u04)
-	run env -i "$SHIM" --root "/run/low-$AQE_LOW" --log /tmp/unused --log="$log" --log-format=json create \
+	run to_file env -i "$SHIM" --root "/run/low-$AQE_LOW" --log /tmp/unused --log="$log" --log-format=json create \
 		--bundle="$dir" --pid-file="$dir/pid" low-u04
 	assert_status 0
 	[ -s "$dir/pid" ]
 	run env -i XDG_RUNTIME_DIR= "$SHIM" --root="/run/low-$AQE_LOW" delete -f low-u04
 	assert_status 0
-	(cd "$dir" && low create low-u04 <"$dir/config.json") # the bundle is the working directory
+	(cd "$dir" && low create low-u04 <"$AQE_TMP/low/stdin" >"$dir/out" 2>&1) # the bundle is the working directory
 	run low delete --force low-u04
 	assert_status 0
-	run low create -b "$dir" low-u04
+	run to_file low create -b "$dir" low-u04
 	assert_status 0
 	run low delete --force low-u04
 	assert_status 0
 	# "--log X" as one word, as a runtimeArgs of one string gives
-	run "$SHIM" "--log $log" --root "/run/low-$AQE_LOW" create --bundle "$dir" low-u04
+	run to_file "$SHIM" "--log $log" --root "/run/low-$AQE_LOW" create --bundle "$dir" low-u04
 	[ "$status" != 0 ]
 	[ -n "$output" ]
-	run low --no-such-option create --bundle "$dir" low-u04
+	run to_file low --no-such-option create --bundle "$dir" low-u04
 	[ "$status" != 0 ]
 	assert_has no-such-option
-	run low create --no-such-option --bundle "$dir" low-u04
+	run to_file low create --no-such-option --bundle "$dir" low-u04
 	[ "$status" != 0 ]
 	assert_has no-such-option
-	run low create -f "$dir/config.json" low-u04
+	run to_file low create -f "$dir/config.json" low-u04
 	[ "$status" != 0 ]
 	run low no-such-verb low-u04
 	[ "$status" != 0 ]
@@ -192,7 +192,7 @@ teardown() {
 	local id dir
 	dir=$(make_bundle ids)
 	for id in ../x a/b .. . "" -x "$(printf 'a%.0s' {1..2000})"; do
-		run low create --bundle "$dir" -- "$id"
+		run to_file low create --bundle "$dir" -- "$id"
 		[ "$status" != 0 ] || {
 			echo "accepted '$id'"
 			return 1
@@ -207,12 +207,12 @@ teardown() {
 	local dir
 	dir=$(make_bundle u08)
 	sed -i 's/"noNewPrivileges": true/"noNewPrivileges": true, "noNewPrivileges": false/' "$dir/config.json"
-	run low create --bundle "$dir" low-u08
+	run to_file low create --bundle "$dir" low-u08
 	assert_status 1
 	assert_has noNewPrivileges
 	dir=$(make_bundle u08)
 	sed -i 's/"noNewPrivileges": true/"noNewPrivileges": true, "NoNewPrivileges": false/' "$dir/config.json"
-	run low create --bundle "$dir" low-u08
+	run to_file low create --bundle "$dir" low-u08
 	assert_status 1
 	assert_has NoNewPrivileges
 	assert_low_clean
@@ -235,7 +235,7 @@ teardown() {
 		empty) : >"$dir/config.json" ;;
 		surrogate) sed -i 's/"hostname": "/"hostname": "\\ud800/' "$dir/config.json" ;;
 		esac
-		run low create --bundle "$dir" low-u09
+		run to_file low create --bundle "$dir" low-u09
 		[ "$status" = 1 ] && [ -n "$output" ] || {
 			echo "$case: exit status $status: $output"
 			return 1
@@ -265,23 +265,23 @@ teardown() {
 	dir=$(make_bundle u09b)
 	mv "$dir/config.json" "$dir/real.json"
 	ln -s real.json "$dir/config.json"
-	run low create --bundle "$dir" low-u09b
+	run to_file low create --bundle "$dir" low-u09b
 	assert_status 1
 	rm "$dir/config.json"
 	mkfifo "$dir/config.json"
-	run timeout 5 "$SHIM" --root "/run/low-$AQE_LOW" create --bundle "$dir" low-u09b
+	run to_file timeout 5 "$SHIM" --root "/run/low-$AQE_LOW" create --bundle "$dir" low-u09b
 	assert_status 1
 	rm "$dir/config.json"
 	cp "$dir/real.json" "$dir/config.json"
 	chmod 666 "$dir/config.json"
-	run low create --bundle "$dir" low-u09b
+	run to_file low create --bundle "$dir" low-u09b
 	assert_status 1
 	chmod 644 "$dir/config.json"
 	truncate -s 64M "$dir/config.json"
-	run low create --bundle "$dir" low-u09b
+	run to_file low create --bundle "$dir" low-u09b
 	assert_status 1
 	rm "$dir/config.json"
-	run low create --bundle "$dir" low-u09b
+	run to_file low create --bundle "$dir" low-u09b
 	assert_status 1
 	assert_low_clean
 }
@@ -343,13 +343,13 @@ teardown() {
 		ln "$s/docker.sock" "$s/deep/readme.txt"
 	}
 	for f in "$s/docker.sock" "$s" "$s/deep" "$s/deep/readme.txt" /run / /var/run; do
-		run low create --bundle "$(make_bundle u18 ".mounts += [{destination: \"/x\", type: \"bind\", source: \"$f\", options: [\"rbind\", \"ro\"]}]")" low-u18
+		run to_file low create --bundle "$(make_bundle u18 ".mounts += [{destination: \"/x\", type: \"bind\", source: \"$f\", options: [\"rbind\", \"ro\"]}]")" low-u18
 		assert_status 1
 		assert_match 'refused: (engine_socket|mounts)'
 	done
 	# a mount the policy admits is still searched
 	low_policy jq=".mounts = [{source: \"$s\", destination: \"/x\"}]"
-	run low create --bundle "$(make_bundle u18)" low-u18
+	run to_file low create --bundle "$(make_bundle u18)" low-u18
 	assert_status 1
 	assert_match 'refused: engine_socket'
 	assert_low_clean
@@ -437,8 +437,9 @@ teardown() {
 @test "U23: a large environment starts or is refused by name, and nothing hangs" {
 	local n big
 	for n in 131000 131071 200000; do
-		big=$(printf "%${n}s" | tr ' ' x)
-		jq --arg big "BIG=$big" '.process.env += [$big] | .process.args = ["true"]' "$(make_bundle u23)/config.json" >"$AQE_TMP/low/u23.json"
+		big=$AQE_TMP/low/big
+		printf "%${n}s" | tr ' ' x >"$big"
+		jq --rawfile big "$big" '.process.env += ["BIG=" + $big] | .process.args = ["true"]' "$(make_bundle u23)/config.json" >"$AQE_TMP/low/u23.json"
 		mv "$AQE_TMP/low/u23.json" "$AQE_TMP/low/u23/config.json"
 		run low_cycle "$AQE_TMP/low/u23" low-u23
 		[ "$status" = 0 ] || [[ $output == *BIG* ]] || [[ $output == *env* ]] || {
@@ -455,11 +456,11 @@ teardown() {
 }
 
 @test "U25: hooks in a document are refused, the one that docker adds is dropped" {
-	run low create --bundle "$(make_bundle u25 '.hooks = {createRuntime: [{path: "/bin/touch", args: ["touch", "/run/aqe-test/hooked"]}]}')" low-u25
+	run to_file low create --bundle "$(make_bundle u25 '.hooks = {createRuntime: [{path: "/bin/touch", args: ["touch", "/run/aqe-test/hooked"]}]}')" low-u25
 	assert_status 1
 	assert_match 'refused: hooks at /hooks'
 	[ ! -e /run/aqe-test/hooked ]
-	run low create --bundle "$(make_bundle u25 '.hooks = {poststop: [{path: "/bin/true"}], startContainer: [{path: "/bin/true"}]}')" low-u25
+	run to_file low create --bundle "$(make_bundle u25 '.hooks = {poststop: [{path: "/bin/true"}], startContainer: [{path: "/bin/true"}]}')" low-u25
 	assert_status 1
 	assert_match 'refused: hooks at /hooks'
 	run low_cycle "$(make_bundle u25 '.hooks = {}')" low-u25
@@ -469,7 +470,7 @@ teardown() {
 
 @test "no user namespace: refused with three ways out; a waiver admits it" {
 	local f='del(.linux.uidMappings, .linux.gidMappings) | .linux.namespaces |= map(select(.type != "user"))'
-	run low create --bundle "$(make_bundle nouser "$f")" low-nouser
+	run to_file low create --bundle "$(make_bundle nouser "$f")" low-nouser
 	assert_status 1
 	assert_match 'refused: rootless at /'
 	assert_has waiver
@@ -485,18 +486,18 @@ teardown() {
 	local dir
 	dir=$(make_bundle self)
 	low_policy jq=".runtime.path = \"$SHIM\""
-	run low create --bundle "$dir" low-self
+	run to_file low create --bundle "$dir" low-self
 	assert_status 1
 	[ -n "$output" ]
 	low_policy jq='.runtime.path = "/usr/bin/no-such-runtime"'
-	run low create --bundle "$dir" low-self
+	run to_file low create --bundle "$dir" low-self
 	assert_status 1
 	assert_has no-such-runtime
 	low_policy jq='.runtime.path = "crun"'
-	run low create --bundle "$dir" low-self
+	run to_file low create --bundle "$dir" low-self
 	assert_status 1
 	low_policy jq='.runtime.digest = "sha256:'"$(printf '0%.0s' {1..64})"'"'
-	run low create --bundle "$dir" low-self
+	run to_file low create --bundle "$dir" low-self
 	assert_status 1
 	assert_has digest
 	low_policy jq='.runtime.digest = "sha256:'"$(sha256sum "$(low_path)" | cut -d' ' -f1)"'"'
@@ -516,7 +517,7 @@ teardown() {
 			.linux.uidMappings = [{containerID: 0, hostID: 300000, size: 65536}] | .linux.gidMappings = .linux.uidMappings |
 			(if any(.linux.namespaces[]; .type == "user") then . else .linux.namespaces += [{type: "user"}] end)' \
 			"tests/corpus/spec/$f" >"$dir/config.json"
-		out=$(low_bare run --bundle "$dir" low-corpus 2>&1 <"$AQE_TMP/rootfs/etc/passwd") || {
+		out=$(low_bare run --bundle "$dir" low-corpus 2>&1 <"$AQE_TMP/low/stdin") || {
 			# known limits of Debian 12's runtimes, not of the documents
 			grep -qE 'seccomp flags|flags are not yet supported|unknown version specified|ociVersion' <<<"$out" || {
 				echo "$f: $out"
