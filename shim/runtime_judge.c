@@ -99,6 +99,8 @@ static int read_bundle(struct shim_rt *rt, struct shim_judged *j, struct aqe_err
 	if (rc == 0)
 		rc = oci_doc_parse(rt->arena, OCI_DOC_CONFIG, aqe_buf_str(&text), text.len, &j->in,
 				   e);
+	if (rc < 0 && e->line)
+		return aqe_err_wrap(e, "%.200s/" CONFIG_NAME ":%u:%u", j->bundle, e->line, e->col);
 	if (rc < 0)
 		return aqe_err_wrap(e, "%.200s/" CONFIG_NAME, j->bundle);
 	rc = check_owner(fd, j, e);
