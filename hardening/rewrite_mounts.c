@@ -103,14 +103,18 @@ static const char *policy_file(struct hard_rw *rw)
 	return files && *files ? hard_rw_quote(rw, files) : "the policy";
 }
 
-/* "/etc/hosts" from ".../userdata/hosts" of whichever container: a pod's member gets those of the
- * pod's first container. */
+/* podman's "/etc/hosts" from ".../userdata/hosts" of whichever container: a pod's member gets those
+ * of the pod's first container. */
 static bool is_foreign_engine_file(const char *source, const char *destination)
 {
+	static const char dir[] = "/userdata/";
 	const struct hard_engine_file *file = hard_rule_engine_file(destination);
 	const char *slash = strrchr(source, '/');
+	const size_t n = sizeof(dir) - 1;
 
-	return file && file->kind == HARD_ENGINE_FILE && slash && aqe_str_eq(slash + 1, file->name);
+	return file && file->kind == HARD_ENGINE_FILE && slash &&
+	       aqe_str_eq(slash + 1, file->name) && (size_t)(slash + 1 - source) >= n &&
+	       memcmp(slash + 1 - n, dir, n) == 0;
 }
 
 static enum kind refuse_bind(struct hard_rw *rw, const struct aqe_json *m, const char *source,
