@@ -149,10 +149,9 @@ void shim_claim_clear_cgroup(const char *cgroups_path, const char *id, bool kill
 
 /* ---- runtime_null.c ---- */
 
-/* With a user namespace in `spec`, replaces /dev/null on 0, 1 and 2 by a node of our own: crun
- * changes the owner of what it finds there (pitfall 37). */
-AQE_MUST_CHECK int shim_null_protect(const struct shim_rt *rt, const struct aqe_json *spec,
-				     struct aqe_err *e);
+/* Replaces /dev/null on 0, 1 and 2 by a node of our own: crun gives what it finds there to the
+ * container's user, in the host's terms (pitfall 37; also without a user namespace). */
+AQE_MUST_CHECK int shim_null_protect(const struct shim_rt *rt, struct aqe_err *e);
 
 /* ---- the verbs: each returns an exit status ---- */
 int shim_verb_create(struct shim_rt *rt);

@@ -147,7 +147,7 @@ char **shim_prepare_words(struct shim_rt *rt, const struct shim_record *rec)
 }
 
 /* Becomes the low-level `create`. */
-static int create(struct shim_rt *rt, const struct shim_record *rec, const struct aqe_json *spec)
+static int create(struct shim_rt *rt, const struct shim_record *rec)
 {
 	struct aqe_err e = AQE_ERR_INIT;
 	char **argv = shim_prepare_words(rt, rec);
@@ -156,7 +156,7 @@ static int create(struct shim_rt *rt, const struct shim_record *rec, const struc
 	if (!argv)
 		rc = aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory for the command line");
 	else
-		rc = shim_null_protect(rt, spec, &e);
+		rc = shim_null_protect(rt, &e);
 	if (rc == 0)
 		rc = shim_low_exec(&rt->low, argv, rt->clean, &e);
 	(void)shim_rt_refuse(rt, &e); /* the status below is the same */
@@ -174,7 +174,7 @@ int shim_verb_create(struct shim_rt *rt)
 	if (rc == SHIM_PREPARED_OBSERVE)
 		rc = shim_observe_pass(rt);
 	else if (rc == SHIM_EXIT_OK)
-		rc = create(rt, &rec, spec);
+		rc = create(rt, &rec);
 	hard_policy_free(policy);
 	return rc;
 }

@@ -186,7 +186,7 @@ static int get_process(struct shim_rt *rt, const struct aqe_json *spec, struct a
 
 /* Writes the document where only we can change it and becomes the low-level `exec`. The file stays
  * until its reader is gone: our pid is the runtime's. */
-static int exec_low(struct shim_rt *rt, const struct shim_record *rec, const struct aqe_json *spec,
+static int exec_low(struct shim_rt *rt, const struct shim_record *rec,
 		    const struct aqe_json *process, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT((size_t)2 << 20);
@@ -206,7 +206,7 @@ static int exec_low(struct shim_rt *rt, const struct shim_record *rec, const str
 	argv = extra[0] ? shim_argv_canonical(rt->arena, &rt->av, rt->low.path, extra) : NULL;
 	if (!argv)
 		return nomem(e);
-	rc = shim_null_protect(rt, spec, e);
+	rc = shim_null_protect(rt, e);
 	return rc < 0 ? rc : shim_low_exec(&rt->low, argv, rt->clean, e);
 }
 
@@ -229,7 +229,7 @@ static int checked_exec(struct shim_rt *rt, const struct shim_record *rec, struc
 		return shim_rt_refuse_report(rt, &report);
 	shim_dir_sweep(&rt->dir, EXEC_PREFIX);
 	if (rc == 0)
-		rc = exec_low(rt, rec, spec, out, &e);
+		rc = exec_low(rt, rec, out, &e);
 	(void)rc; /* exec_low() returns only on failure */
 	return shim_rt_refuse(rt, &e);
 }

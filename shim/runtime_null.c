@@ -9,19 +9,7 @@
 #include <unistd.h>
 
 #include "shim/core/cleanup.h"
-#include "shim/core/text.h"
 #include "shim/runtime.h"
-
-static bool has_userns(const struct aqe_json *spec)
-{
-	const struct aqe_json *list = aqe_json_at(spec, "/linux/namespaces");
-
-	for (const struct aqe_json *ns = list ? list->first : NULL; ns; ns = ns->next) {
-		if (aqe_str_eq(aqe_json_str(aqe_json_get(ns, "type")), "user"))
-			return true;
-	}
-	return false;
-}
 
 static bool is_null(int fd)
 {
@@ -63,10 +51,10 @@ static int replace(int fd, struct aqe_err *e)
 	return 0;
 }
 
-int shim_null_protect(const struct shim_rt *rt, const struct aqe_json *spec, struct aqe_err *e)
+int shim_null_protect(const struct shim_rt *rt, struct aqe_err *e)
 {
-	/* only root of the host owns the node */
-	if (rt->state.rootless || !has_userns(spec))
+	/* only root of the host can change the node's owner */
+	if (rt->state.rootless)
 		return 0;
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
 		int rc = is_null(fd) ? replace(fd, e) : 0;
