@@ -17,6 +17,7 @@
 #include "shim/core/text.h"
 #include "shim/env.h"
 #include "shim/runtime.h"
+#include "shim/runtime_judge.h"
 
 #define STATE_NAME "aqe-shim"
 /* NAME_MAX less "@" and 8 digits, with room for a temporary name's decoration. */

@@ -14,16 +14,9 @@
 #include "shim/argv.h"
 #include "shim/record.h"
 #include "shim/refuse.h"
+#include "shim/runtime_low.h"
 
-/* The low-level runtime: looked up once, checked, then used through its descriptor only. */
-struct shim_low {
-	int fd; /* -1 when not open */
-	const char *path;
-};
-#define SHIM_LOW_INIT    \
-	{                \
-		-1, NULL \
-	}
+struct shim_judged; /* runtime_judge.h */
 
 /* One call. Everything borrowed lives in `arena` or in main(). */
 struct shim_rt {
@@ -66,78 +59,6 @@ AQE_MUST_CHECK int shim_rt_context(struct shim_rt *rt, const struct shim_record 
 /* Reads a small document that an engine wrote: a path (regular file of ours or root's, no link at
  * its end, writable by nobody else), or "-" for standard input. */
 AQE_MUST_CHECK int shim_rt_read_foreign(const char *path, struct aqe_buf *b, struct aqe_err *e);
-
-/* ---- runtime_low.c: the low-level runtime ---- */
-
-/* Opens and checks the binary: absolute path, regular, executable, root's or ours, writable by
- * nobody else, not ourselves, and of that digest when `digest` is not NULL. */
-AQE_MUST_CHECK int shim_low_open(const char *path, const char *digest, struct shim_low *ret,
-				 struct aqe_err *e);
-void shim_low_done(struct shim_low *low);
-/* For verbs that must never fail because of us: record, policy, then the first of the usual places
- * that exists. */
-AQE_MUST_CHECK int shim_low_any(struct shim_rt *rt, struct aqe_err *e);
-/* Becomes the low-level runtime; returns only on failure. */
-AQE_MUST_CHECK int shim_low_exec(const struct shim_low *low, char *const *argv, char *const *envp,
-				 struct aqe_err *e);
-/* Runs it with our standard streams and returns its exit status (128 + signal), or a negative code.
- */
-AQE_MUST_CHECK int shim_low_run(const struct shim_low *low, char *const *argv, char *const *envp,
-				struct aqe_err *e);
-/* `state ID`: 1 and *ret, 0 when the runtime does not know the container, or a negative code. */
-AQE_MUST_CHECK int shim_low_state(struct shim_rt *rt, struct oci_state *ret, struct aqe_err *e);
-/* `kill ID KILL`, `delete --force ID`, waits until `pid` (0 = unknown) is gone, removes the record.
- * Does what it can; silent. */
-void shim_low_destroy(struct shim_rt *rt, pid_t pid);
-
-/* ---- runtime_judge.c: the decision of `create` ---- */
-
-#define SHIM_PINS_MAX 64 /* mounts of the policy in one container */
-
-/* A mount source of the policy, held by a mount of our own (runtime_pin.c). */
-struct shim_pin {
-	const char *destination, *source; /* as judged */
-	const char *path;                 /* of the mount, once attached */
-	int fd;
-};
-
-struct shim_judged {
-	struct hard_policy *policy; /* borrowed */
-	struct aqe_json *in,
-		*out;       /* as the engine wrote it; as the runtime gets it, NULL when refused */
-	const char *bundle; /* the engine's, canonical */
-	struct oci_identity image;
-	struct hard_ctx ctx;
-	struct hard_report report;
-	struct shim_pin pins[SHIM_PINS_MAX];
-	size_t n_pins; /* shim_pin_done() closes them */
-};
-/* Reads and judges the bundle under `policy`. Refused by the profile: 0 with out NULL and the
- * report filled. */
-AQE_MUST_CHECK int shim_judge(struct shim_rt *rt, struct hard_policy *policy,
-			      struct shim_judged *ret, struct aqe_err *e);
-/* Writes the refusal of a judgement, with the line of policy that would admit an image that nothing
- * pins; returns the exit status. */
-int shim_judge_refuse(struct shim_rt *rt, const struct shim_judged *j);
-/* Fills a record from a judgement. */
-AQE_MUST_CHECK int shim_judge_record(struct shim_rt *rt, const struct shim_judged *j,
-				     struct shim_record *ret, struct aqe_err *e);
-
-/* ---- runtime_pin.c: mount sources that cannot be exchanged ---- */
-
-/* Opens every bind source of `doc` once: its identity goes to j->ctx.binds, and a restricted clone
- * of the policy's mounts to j->pins. */
-AQE_MUST_CHECK int shim_pin_open(struct shim_rt *rt, struct shim_judged *j, struct aqe_json *doc,
-				 struct aqe_err *e);
-/* Attaches the pins in the container's directory and makes them the sources in `doc`. */
-AQE_MUST_CHECK int shim_pin_attach(struct shim_rt *rt, struct shim_judged *j, struct aqe_json *doc,
-				   struct aqe_err *e);
-/* The reverse on a document read back, for judging it: the policy's own paths. */
-AQE_MUST_CHECK int shim_pin_unmap(struct shim_rt *rt, const struct shim_judged *j,
-				  struct aqe_json *doc, struct aqe_err *e);
-void shim_pin_done(struct shim_judged *j);
-/* Lets go of the pins in a container's directory; none is fine. */
-void shim_pin_release(const char *dir_path);
 
 /* ---- runtime_claim.c: a container id, and what an earlier call left behind ---- */
 

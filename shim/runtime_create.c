@@ -6,6 +6,7 @@
 #include "shim/core/text.h"
 #include "shim/exit.h"
 #include "shim/runtime.h"
+#include "shim/runtime_judge.h"
 
 /* R10: our own serialisation into a directory only we can write, read back through the descriptor
  * and judged once more, so that the bytes the runtime opens are the bytes that were judged. */

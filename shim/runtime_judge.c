@@ -15,6 +15,7 @@
 #include "shim/env.h"
 #include "shim/exit.h"
 #include "shim/runtime.h"
+#include "shim/runtime_judge.h"
 
 #define CONFIG_NAME "config.json"
 

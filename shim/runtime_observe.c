@@ -14,6 +14,7 @@
 #include "shim/core/text.h"
 #include "shim/exit.h"
 #include "shim/runtime.h"
+#include "shim/runtime_judge.h"
 
 #define LOG_NAME     "decisions.jsonl"
 #define LOG_OLD      "decisions.jsonl.1"

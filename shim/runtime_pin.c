@@ -18,6 +18,7 @@
 #include "shim/core/fs.h"
 #include "shim/core/text.h"
 #include "shim/runtime.h"
+#include "shim/runtime_judge.h"
 
 #define PIN_FMT "m%zu"
 

@@ -12,6 +12,7 @@
 #include "shim/core/text.h"
 #include "shim/exit.h"
 #include "shim/runtime.h"
+#include "shim/runtime_judge.h"
 
 /* The pid from the pid file that `create` was told to write: a file of ours or root's that no other
  * can have written, naming a process younger than the call that created it. */

@@ -15,9 +15,10 @@ chmod 755 "$DIR"
 chown 101000:101000 "$DIR/workspace" # the agent, 1000 inside the container
 
 say() { printf '\n== %s\n' "$*"; }
-# Shows a command as a user would type it, runs it, and shows its exit status.
+# show STATUS COMMAND...: shows a command as a user would type it, runs it, wants that exit status.
 show() {
-	local rc=0
+	local rc=0 want=$1
+	shift
 	echo "\$ ${*//$SHIM/aqe-shim}" | sed "s|$DIR/||g"
 	"$@" 2>&1 || rc=$?
 	echo "(exit status $rc)"
@@ -101,18 +102,18 @@ cat >/etc/aqe-shim/policy.json <<E
 E
 
 say "1. verify: a conforming document (tests/corpus/spec/ok-base.json)"
-want=0 show "$SHIM" verify --policy tests/corpus/policy.json tests/corpus/spec/ok-base.json
+show 0 "$SHIM" verify --policy tests/corpus/policy.json tests/corpus/spec/ok-base.json
 
 say "2. verify: the same document with one property off, and one that two parsers read differently"
-want=1 show "$SHIM" verify --policy tests/corpus/policy.json tests/corpus/spec/pids-513.json
-want=3 show "$SHIM" verify --policy tests/corpus/policy.json tests/corpus/malformed/dup-nnp.json
+show 1 "$SHIM" verify --policy tests/corpus/policy.json tests/corpus/spec/pids-513.json
+show 3 "$SHIM" verify --policy tests/corpus/policy.json tests/corpus/malformed/dup-nnp.json
 
 say "3. run: root, capabilities, a writable root, no filter and no limits are asked for; inside is:"
-want=0 show "$SHIM" run --bundle "$DIR/agent" agent </dev/null
+show 0 "$SHIM" run --bundle "$DIR/agent" agent </dev/null
 
 say "4. refusals: SYS_ADMIN among the capabilities, the host's network, an engine's socket"
 for b in admin hostnet socket; do
-	want=1 show "$SHIM" run --bundle "$DIR/$b" "$b" </dev/null
+	show 1 "$SHIM" run --bundle "$DIR/$b" "$b" </dev/null
 done
 if [ -n "$(ls -A /run/aqe-shim)" ]; then
 	echo "demo: something was left in /run/aqe-shim" >&2
