@@ -25,7 +25,8 @@ const struct hard_engine_file HARD_ENGINE_FILES[] = {
 		"/usr/bin/tini", "/usr/bin/dumb-init") },
 	{ "/sbin/docker-init", HARD_ENGINE_INIT, NULL,
 	  WORDS("/usr/bin/docker-init", "/usr/libexec/docker/docker-init",
-		"/usr/libexec/docker/cli-plugins/docker-init", "/usr/bin/tini-static") },
+		"/usr/libexec/docker/cli-plugins/docker-init", "/usr/bin/tini-static",
+		"/usr/bin/tini") },
 };
 const size_t HARD_ENGINE_FILES_COUNT = AQE_COUNT(HARD_ENGINE_FILES);
 

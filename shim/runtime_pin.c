@@ -7,7 +7,9 @@
  * mount stays. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -44,6 +46,24 @@ static int clone_mount(int fd, const struct aqe_json *mount, int *ret, struct aq
 	if (mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
 		return aqe_err_set(e, AQE_E_SYS, errno, "restrict the mount");
 	*ret = AQE_TAKE_FD(tree);
+	return 0;
+}
+
+/* A distribution's init may be a link (Debian's docker-init is one to tini-static). What it leads
+ * to is taken only when it is on the list itself. */
+static int follow_init(struct shim_rt *rt, struct aqe_json *mount, struct aqe_err *e)
+{
+	const char *source = aqe_json_str(aqe_json_get(mount, "source"));
+	const char *destination = aqe_json_str(aqe_json_get(mount, "destination"));
+	const struct hard_engine_file *file =
+		destination ? hard_rule_engine_file(destination) : NULL;
+	char canonical[PATH_MAX];
+
+	if (!file || file->kind != HARD_ENGINE_INIT || !source || !realpath(source, canonical) ||
+	    aqe_str_eq(source, canonical) || !aqe_str_in(canonical, file->sources))
+		return 0;
+	if (aqe_json_set(rt->arena, mount, "source", aqe_json_new_str(rt->arena, canonical)) < 0)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the mounts");
 	return 0;
 }
 
@@ -92,8 +112,10 @@ int shim_pin_open(struct shim_rt *rt, struct shim_judged *j, struct aqe_json *do
 	if (!ids)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the mounts");
 	for (struct aqe_json *m = mounts ? mounts->first : NULL; m; m = m->next) {
-		int rc = is_bind(m) ? pin_one(j, m, &ids[n], e) : 0;
+		int rc = is_bind(m) ? follow_init(rt, m, e) : 0;
 
+		if (rc == 0 && is_bind(m))
+			rc = pin_one(j, m, &ids[n], e);
 		if (rc < 0)
 			return aqe_err_wrap(e, "mounts");
 		n += is_bind(m) ? 1 : 0;

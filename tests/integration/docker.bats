@@ -116,3 +116,11 @@ teardown() { usual_policy; }
 	engine_clean
 	assert_no_leaks
 }
+
+@test "--init: the program may be a link of the distribution" {
+	[ -e /usr/bin/docker-init ] || cannot_run "no docker-init"
+	run hard_run --rm --init $IMG sh -c 'cat /proc/1/comm; grep -c sbin/docker-init /proc/mounts'
+	assert_status 0
+	assert_match '^(docker-init|tini)'
+	assert_line 1
+}
