@@ -82,8 +82,8 @@ AQE_MUST_CHECK int hard_verify_host(const struct hard_ctx *ctx, const struct aqe
 
 /* Rewrites a copy of `spec` to the profile, in `arena`: tightens what an engine does by default,
  * reports what somebody asked for and cannot be made safe in `report` (properties FAIL). *ret is
- * set only when nothing was refused. The result then passes hard_verify() with the same ctx, or
- * that is a bug. `notes` (may be NULL) gets one line per change that was made. */
+ * set only when nothing was refused; the result then passes hard_verify() with the same ctx. What a
+ * waiver in force covers is neither tightened nor refused: it stays as it was asked for. */
 AQE_MUST_CHECK int hard_rewrite(const struct hard_ctx *ctx, struct aqe_arena *arena,
 				const struct aqe_json *spec, struct hard_report *report,
 				struct aqe_json **ret, struct aqe_err *e);
