@@ -113,6 +113,9 @@ AQE_MUST_CHECK int hard_agent_choose(const struct hard_policy *p, const struct h
  * process.env, else `label` (may be NULL). NULL when there is none. */
 const char *hard_agent_marker(const struct aqe_json *spec, const char *label);
 
+/* True when the waiver is for this agent type and image (may be NULL), expired or not. */
+bool hard_waiver_applies(const struct hard_waiver *w, const char *agent_type,
+			 const struct hard_image *image);
 /* The waiver in force for a property at time `now_s`, or NULL. `image` may be NULL. */
 const struct hard_waiver *hard_policy_waiver(const struct hard_policy *p, enum hard_prop prop,
 					     const char *agent_type, const struct hard_image *image,

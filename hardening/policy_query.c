@@ -177,6 +177,23 @@ static bool waiver_image(const struct hard_waiver *w, const struct hard_image *i
 		       aqe_str_eq(w->image, img->image_id));
 }
 
+/* The gate judges a document without a type by the profile's own ceilings; at a start the same
+ * container is a "default". */
+static bool waiver_type(const struct hard_waiver *w, const char *type)
+{
+	if (aqe_str_eq(type, hard_agent_profile()->type))
+		type = hard_agent_default()->type;
+	return aqe_str_eq(w->agent_type, type);
+}
+
+bool hard_waiver_applies(const struct hard_waiver *w, const char *agent_type,
+			 const struct hard_image *image)
+{
+	if (w->agent_type && !waiver_type(w, agent_type))
+		return false;
+	return !w->image || waiver_image(w, image);
+}
+
 const struct hard_waiver *hard_policy_waiver(const struct hard_policy *p, enum hard_prop prop,
 					     const char *agent_type, const struct hard_image *image,
 					     int64_t now_s)
@@ -186,11 +203,8 @@ const struct hard_waiver *hard_policy_waiver(const struct hard_policy *p, enum h
 
 		if (w->prop != prop || now_s >= w->expires)
 			continue;
-		if (w->agent_type && !aqe_str_eq(w->agent_type, agent_type))
-			continue;
-		if (w->image && !waiver_image(w, image))
-			continue;
-		return w;
+		if (hard_waiver_applies(w, agent_type, image))
+			return w;
 	}
 	return NULL;
 }

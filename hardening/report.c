@@ -158,6 +158,9 @@ void hard_report_pass(struct hard_report *r, enum hard_prop prop)
 void hard_report_waive(struct hard_report *r, const struct hard_policy *p, const char *agent_type,
 		       const struct hard_image *image, int64_t now_s)
 {
+	r->waivers_asked = true;
+	r->waivers_type = agent_type;
+	r->waivers_image = image;
 	for (unsigned i = 0; i < HARD_PROP_COUNT; i++) {
 		const struct hard_waiver *w;
 

@@ -35,6 +35,10 @@ struct hard_report {
 	struct aqe_arena *arena; /* borrowed; holds the findings */
 	enum hard_result result[HARD_PROP_COUNT];
 	const struct hard_waiver *waiver[HARD_PROP_COUNT]; /* for WAIVED */
+	/* Whose waivers were asked for, by hard_report_waive(). */
+	bool waivers_asked;
+	const char *waivers_type;
+	const struct hard_image *waivers_image;
 	struct hard_finding *first, *last;
 	size_t n_findings;
 	bool undecided[HARD_PROP_COUNT]; /* an UNKNOWN was reported: a later pass does not lift it

@@ -19,12 +19,12 @@
 #include "shim/core/text.h"
 #include "shim/engine_info.h"
 #include "shim/verdict.h"
+#include "shim/verify_out.h"
 
 #define FILE_MAX  ((size_t)1 << 20)
 #define ARENA_MAX ((size_t)64 << 20)
-#define OUT_MAX   ((size_t)4 << 20)
+#define HELP_MAX  ((size_t)64 << 10)
 
-enum format { FORMAT_TEXT, FORMAT_JSON };
 enum opt { OPT_POLICY = 1, OPT_INFO, OPT_DIGEST, OPT_FORMAT, OPT_ALL };
 
 static const struct aqe_cli_opt OPTS[] = {
@@ -33,14 +33,15 @@ static const struct aqe_cli_opt OPTS[] = {
 	{ "engine-info", 0, "FILE", "`podman info` or `docker info` as JSON: is it rootless?",
 	  OPT_INFO },
 	{ "image-digest", 0, "DIGEST", "the image's digest or id, sha256:...", OPT_DIGEST },
-	{ "format", 0, "FORMAT", "text (default) or json, one document a file", OPT_FORMAT },
-	{ "all", 'a', NULL, "text: also what holds, and every finding", OPT_ALL },
+	{ "format", 0, "FORMAT", "text (default), json (one document a file), sarif or junit",
+	  OPT_FORMAT },
+	{ "all", 'a', NULL, "text and sarif: also what holds, and every finding", OPT_ALL },
 	{ NULL, 0, NULL, NULL, 0 },
 };
 static const struct aqe_cli_cmd CMD = {
 	.name = "verify",
 	.synopsis = "[--policy FILE] [--engine-info FILE] [--image-digest DIGEST] "
-		    "[--format text|json] [--all] FILE...",
+		    "[--format text|json|sarif|junit] [--all] FILE...",
 	.about = "Judges config.json files of the OCI runtime-spec, and what podman and docker say "
 		 "with inspect and info, against the frozen profile. "
 		 "'-' is standard input. Exit status: 0 conform, 1 violate, 2 usage, 3 malformed, "
@@ -52,8 +53,9 @@ static const struct aqe_cli_cmd CMD = {
 struct request {
 	const char *policy, *info, *digest;
 	struct shim_info engine; /* what `info` says */
-	enum format format;
+	enum shim_format format;
 	unsigned text_flags;
+	struct shim_out *out;
 };
 
 static int fail(int status, const struct aqe_err *e)
@@ -216,18 +218,7 @@ static int judge_object(struct hard_ctx ctx, const struct request *r, enum oci_i
 	return hard_verify_inspect(&ctx, kind, object, report, e);
 }
 
-/* ---- output ---- */
-
-static int print(const struct aqe_buf *b, struct aqe_err *e)
-{
-	const int rc = aqe_buf_ok(b, e);
-
-	if (rc < 0)
-		return rc;
-	if (fwrite(aqe_buf_str(b), 1, b->len, stdout) != b->len || fflush(stdout) == EOF)
-		return aqe_err_set(e, AQE_E_SYS, errno, "write to standard output");
-	return 0;
-}
+/* ---- one file ---- */
 
 static const char *kind_word(enum oci_inspect_kind kind)
 {
@@ -277,7 +268,6 @@ static int judge_item(const struct request *r, const struct hard_ctx *ctx, const
 static enum shim_exit verify_item(const struct request *r, const struct hard_ctx *ctx,
 				  const struct item *it)
 {
-	AQE_AUTO_BUF struct aqe_buf out = AQE_BUF_INIT(OUT_MAX);
 	struct hard_report report;
 	struct shim_judged j = { .file = it->file,
 				 .kind = kind_word(it->doc->kind),
@@ -297,11 +287,7 @@ static enum shim_exit verify_item(const struct request *r, const struct hard_ctx
 		j.judged = true;
 		j.verdict = verdict_of_error(it->doc->shape.code);
 	}
-	if (r->format == FORMAT_JSON)
-		shim_report_json(&j, &out);
-	else
-		shim_report_text(&j, r->text_flags, &out);
-	if (print(&out, &e) < 0)
+	if (shim_out_add(r->out, &j, &e) < 0)
 		return (enum shim_exit)fail(SHIM_EXIT_UNDECIDED, &e);
 	return shim_verdict_exit(j.verdict);
 }
@@ -353,8 +339,8 @@ static int take_option(struct request *r, int id, const char *value, struct aqe_
 		r->text_flags |= SHIM_TEXT_ALL;
 		return 0;
 	case OPT_FORMAT:
-		r->format = strcmp(value, "json") == 0 ? FORMAT_JSON : FORMAT_TEXT;
-		if (r->format == FORMAT_TEXT && strcmp(value, "text") != 0)
+		r->format = shim_format_by_name(value);
+		if (r->format == SHIM_FORMAT_COUNT)
 			return aqe_err_set(e, AQE_E_USAGE, 0, "verify: no such format '%.64s'",
 					   value);
 		return 0;
@@ -387,40 +373,102 @@ static int read_words(int argc, char **argv, struct request *r, struct aqe_err *
 
 static int help(void)
 {
-	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(OUT_MAX);
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(HELP_MAX);
 	struct aqe_err e = AQE_ERR_INIT;
 
 	aqe_cli_help(&CMD, &b);
-	return print(&b, &e) < 0 ? fail(SHIM_EXIT_UNDECIDED, &e) : SHIM_EXIT_OK;
+	return shim_out_print(&b, &e) < 0 ? fail(SHIM_EXIT_UNDECIDED, &e) : SHIM_EXIT_OK;
+}
+
+/* What counts for all files; an exit status other than 0 with `e` filled when nothing can be
+ * judged.
+ */
+static int prepare(struct request *r, struct hard_ctx *ctx, struct hard_policy **policy,
+		   struct aqe_err *e)
+{
+	int rc;
+
+	if (r->info && (rc = load_info(r->info, &r->engine, e)) < 0)
+		return (int)shim_verdict_exit(verdict_of_error(rc));
+	ctx->info_rootless = r->engine.rootless;
+	if (load_policy(r, policy, e) < 0)
+		return SHIM_EXIT_UNDECIDED;
+	ctx->policy = *policy;
+	ctx->image_digest = r->digest;
+	rc = shim_out_policy(r->out, *policy, ctx->now_s, e);
+	return rc < 0 ? SHIM_EXIT_UNDECIDED : SHIM_EXIT_OK;
+}
+
+/* Nothing could be judged: standard error has said why, and a program must not find an empty
+ * report that looks like a good one. */
+static int without(const struct request *r, const char *file, const struct aqe_err *fault,
+		   struct aqe_err *e)
+{
+	struct hard_report report;
+	const struct shim_judged j = { .file = file,
+				       .kind = "spec",
+				       .verdict = SHIM_VERDICT_UNKNOWN,
+				       .report = &report,
+				       .error = *fault };
+
+	if (r->format == SHIM_FORMAT_TEXT)
+		return 0;
+	hard_report_init(&report, NULL);
+	return shim_out_add(r->out, &j, e);
+}
+
+static int verify(struct request *r, struct hard_ctx *ctx, int files, char **argv)
+{
+	struct hard_policy *policy = NULL;
+	struct aqe_err e = AQE_ERR_INIT, fault = AQE_ERR_INIT;
+	int worst = prepare(r, ctx, &policy, &fault);
+	const bool ready = worst == SHIM_EXIT_OK;
+	int rc = 0;
+
+	if (!ready)
+		worst = fail(worst, &fault);
+	for (int i = 0; rc == 0 && i < files; i++) {
+		int status = worst;
+
+		if (ready)
+			status = (int)verify_file(r, ctx, argv[i]);
+		else
+			rc = without(r, argv[i], &fault, &e);
+		worst = status > worst ? status : worst;
+	}
+	if (rc == 0)
+		rc = shim_out_end(r->out, (enum shim_exit)worst, &e);
+	if (rc < 0)
+		worst = fail(SHIM_EXIT_UNDECIDED, &e);
+	hard_policy_free(policy);
+	return worst;
+}
+
+/* no-color.org: any value but an empty one */
+static bool wants_colour(void)
+{
+	const char *no = getenv("NO_COLOR");
+
+	return isatty(STDOUT_FILENO) && (!no || !*no);
 }
 
 int shim_cmd_verify(int argc, char **argv)
 {
-	struct request r = { .format = FORMAT_TEXT };
-	struct hard_policy *policy = NULL;
+	struct shim_out out;
+	struct request r = { .format = SHIM_FORMAT_TEXT, .out = &out };
 	struct hard_ctx ctx = { .now_s = AQE_CLOCK_SYSTEM.now_s(AQE_CLOCK_SYSTEM.self) };
 	struct aqe_err e = AQE_ERR_INIT;
 	const int files = read_words(argc, argv, &r, &e);
-	int worst = SHIM_EXIT_OK, rc;
+	int status;
 
 	if (files == AQE_CLI_HELP)
 		return help();
 	if (files < 0)
 		return fail(SHIM_EXIT_USAGE, &e);
-	if (isatty(STDOUT_FILENO) && !getenv("NO_COLOR"))
+	if (wants_colour())
 		r.text_flags |= SHIM_TEXT_COLOUR;
-	if (r.info && (rc = load_info(r.info, &r.engine, &e)) < 0)
-		return fail((int)shim_verdict_exit(verdict_of_error(rc)), &e);
-	ctx.info_rootless = r.engine.rootless;
-	if (load_policy(&r, &policy, &e) < 0)
-		return fail(SHIM_EXIT_UNDECIDED, &e);
-	ctx.policy = policy;
-	ctx.image_digest = r.digest;
-	for (int i = 0; i < files; i++) {
-		const int status = (int)verify_file(&r, &ctx, argv[i]);
-
-		worst = status > worst ? status : worst;
-	}
-	hard_policy_free(policy);
-	return worst;
+	shim_out_init(&out, r.format, r.text_flags);
+	status = verify(&r, &ctx, files, argv);
+	shim_out_done(&out);
+	return status;
 }

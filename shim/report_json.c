@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/verdict.h"
 
+#include "shim/core/cleanup.h"
 #include "shim/core/clock.h"
 #include "shim/core/json.h"
 
 #define FORMAT_VERSION 1
+#define WARNING_MAX    4096
 
 static void put_key(struct aqe_buf *b, const char *key)
 {
@@ -29,23 +31,16 @@ static void put_place(struct aqe_buf *b, uint32_t line, uint32_t col)
 		(void)aqe_buf_addf(b, ",\"line\":%u,\"column\":%u", line, col);
 }
 
-static const struct hard_finding *next_of(const struct hard_finding *f, enum hard_prop prop)
-{
-	while (f && f->prop != prop)
-		f = f->next;
-	return f;
-}
-
 /* The findings after the first, which stands in the property itself. */
 static void put_more(struct aqe_buf *b, const struct hard_finding *f, enum hard_prop prop)
 {
 	const char *comma = "";
 
-	f = f ? next_of(f->next, prop) : NULL;
+	f = f ? shim_finding_of(f->next, prop) : NULL;
 	if (!f)
 		return;
 	(void)aqe_buf_puts(b, ",\"more\":[");
-	for (; f; f = next_of(f->next, prop)) {
+	for (; f; f = shim_finding_of(f->next, prop)) {
 		(void)aqe_buf_puts(b, comma);
 		comma = ",";
 		(void)aqe_buf_puts(b, "{\"pointer\":");
@@ -74,7 +69,7 @@ static void put_waiver(struct aqe_buf *b, const struct hard_waiver *w)
 static void put_property(struct aqe_buf *b, const struct hard_report *r, enum hard_prop prop)
 {
 	const struct hard_prop_row *row = &HARDENING_PROFILE[prop];
-	const struct hard_finding *f = next_of(r->first, prop);
+	const struct hard_finding *f = shim_finding_of(r->first, prop);
 
 	(void)aqe_buf_puts(b, "{\"id\":");
 	aqe_json_emit_str(b, row->id);
@@ -94,7 +89,32 @@ static void put_property(struct aqe_buf *b, const struct hard_report *r, enum ha
 	(void)aqe_buf_putc(b, '}');
 }
 
-void shim_report_json(const struct shim_judged *j, struct aqe_buf *b)
+static void put_warnings(struct aqe_buf *b, const struct shim_waivers *list)
+{
+	const size_t n = list && list->policy ? list->policy->n_waivers : 0;
+	const char *comma = "";
+
+	(void)aqe_buf_puts(b, ",\"warnings\":[");
+	for (size_t i = 0; i < n; i++) {
+		AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(WARNING_MAX);
+		const struct hard_waiver *w = &list->policy->waivers[i];
+		const enum shim_waiver_state state = shim_waivers_state(list, i);
+
+		if (state == SHIM_WAIVER_QUIET)
+			continue;
+		(void)aqe_buf_addf(b, "%s{\"id\":\"%s\"", comma, shim_waiver_name(state));
+		comma = ",";
+		shim_waiver_text(w, state, &text);
+		put_member(b, "property", HARDENING_PROFILE[w->prop].id);
+		put_member(b, "text", aqe_buf_str(&text));
+		put_member(b, "file", w->where.file);
+		(void)aqe_buf_addf(b, ",\"line\":%u}", w->where.line);
+	}
+	(void)aqe_buf_putc(b, ']');
+}
+
+void shim_report_json(const struct shim_judged *j, const struct shim_waivers *list,
+		      struct aqe_buf *b)
 {
 	(void)aqe_buf_addf(b, "{\"version\":%d", FORMAT_VERSION);
 	put_member(b, "file", j->file);
@@ -115,5 +135,7 @@ void shim_report_json(const struct shim_judged *j, struct aqe_buf *b)
 			(void)aqe_buf_putc(b, ',');
 		put_property(b, j->report, (enum hard_prop)i);
 	}
-	(void)aqe_buf_puts(b, "]}\n");
+	(void)aqe_buf_putc(b, ']');
+	put_warnings(b, list);
+	(void)aqe_buf_puts(b, "}\n");
 }

@@ -78,7 +78,7 @@ static void put_finding(struct aqe_buf *b, const struct hard_finding *f)
 	(void)aqe_buf_puts(b, f->wanted);
 }
 
-static const struct hard_finding *next_of(const struct hard_finding *f, enum hard_prop prop)
+const struct hard_finding *shim_finding_of(const struct hard_finding *f, enum hard_prop prop)
 {
 	while (f && f->prop != prop)
 		f = f->next;
@@ -105,7 +105,7 @@ static void put_property(struct aqe_buf *b, const struct shim_judged *j, enum ha
 			 unsigned flags)
 {
 	const enum hard_result result = j->report->result[prop];
-	const struct hard_finding *f = next_of(j->report->first, prop);
+	const struct hard_finding *f = shim_finding_of(j->report->first, prop);
 	size_t more = 0;
 
 	put_place(b, j->file, f ? f->line : 0, f ? f->col : 0);
@@ -117,8 +117,8 @@ static void put_property(struct aqe_buf *b, const struct shim_judged *j, enum ha
 		put_finding(b, f);
 	else if (result == HARD_PASS && j->report->declared[prop])
 		(void)aqe_buf_addf(b, " (declared only: %s)", j->report->declared[prop]);
-	for (const struct hard_finding *g = f ? next_of(f->next, prop) : NULL; g;
-	     g = next_of(g->next, prop))
+	for (const struct hard_finding *g = f ? shim_finding_of(f->next, prop) : NULL; g;
+	     g = shim_finding_of(g->next, prop))
 		more++;
 	if (more && !(flags & SHIM_TEXT_ALL))
 		(void)aqe_buf_addf(b, " (and %zu more)", more);
@@ -126,8 +126,8 @@ static void put_property(struct aqe_buf *b, const struct shim_judged *j, enum ha
 		(void)aqe_buf_addf(b, "; fix: %s",
 				   f && f->fix ? f->fix : HARDENING_PROFILE[prop].fix);
 	(void)aqe_buf_putc(b, '\n');
-	for (f = f && (flags & SHIM_TEXT_ALL) ? next_of(f->next, prop) : NULL; f;
-	     f = next_of(f->next, prop)) {
+	for (f = f && (flags & SHIM_TEXT_ALL) ? shim_finding_of(f->next, prop) : NULL; f;
+	     f = shim_finding_of(f->next, prop)) {
 		put_place(b, j->file, f->line, f->col);
 		(void)aqe_buf_addf(b, "  also %s", HARDENING_PROFILE[prop].id);
 		put_finding(b, f);

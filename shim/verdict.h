@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What `verify` says about one file, and how it is written: text for people, JSON for programs
- * (version 1: members are only ever added). */
+ * (version 1: members are only ever added), SARIF 2.1.0 and JUnit for CI services. */
 #ifndef AQE_SHIM_VERDICT_H
 #define AQE_SHIM_VERDICT_H
 
@@ -10,6 +10,7 @@
 #include "shim/core/buf.h"
 #include "shim/core/err.h"
 #include "shim/exit.h"
+#include "shim/waivers.h"
 
 /* In rising order of exit status: of several files the highest counts. */
 enum shim_verdict {
@@ -39,7 +40,11 @@ enum shim_text_flag {
 };
 /* One line a failed or waived property, and a summary line. */
 void shim_report_text(const struct shim_judged *j, unsigned flags, struct aqe_buf *b);
-/* One JSON object on one line: every property in the profile's order. */
-void shim_report_json(const struct shim_judged *j, struct aqe_buf *b);
+/* One JSON object on one line: every property in the profile's order. `list` (may be NULL) is what
+ * the document made of the policy's waivers. */
+void shim_report_json(const struct shim_judged *j, const struct shim_waivers *list,
+		      struct aqe_buf *b);
+/* The first finding of `prop` at or after `f`, or NULL. */
+const struct hard_finding *shim_finding_of(const struct hard_finding *f, enum hard_prop prop);
 
 #endif

@@ -400,6 +400,23 @@ START_TEST(verify__golden_json)
 }
 END_TEST
 
+START_TEST(verify__golden_sarif)
+{
+	ck_assert_int_eq(RUN("--format", "sarif", SPEC "ok-base.json", SPEC "user-uid-gid-0.json",
+			     BAD "dup-uid.json"),
+			 SHIM_EXIT_MALFORMED);
+	check_golden("verify.sarif");
+}
+END_TEST
+
+START_TEST(verify__golden_junit)
+{
+	ck_assert_int_eq(RUN("--format", "junit", SPEC "user-uid-gid-0.json", BAD "dup-uid.json"),
+			 SHIM_EXIT_MALFORMED);
+	check_golden("verify.junit.xml");
+}
+END_TEST
+
 /* One document a file, every property in each, in the profile's order. */
 START_TEST(verify__json_lists_every_property)
 {
@@ -451,7 +468,7 @@ START_TEST(report__waivers_are_shown)
 							"(ops, until 2027-01-15T08:00:00Z, which "
 							"is soon)"));
 	aqe_buf_clear(&out);
-	shim_report_json(&j, &out);
+	shim_report_json(&j, NULL, &out);
 	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out),
 				     "\"waiver\":{\"reason\":\"old host\",\"owner\":\"ops\","
 				     "\"expires\":\"2027-01-15T08:00:00Z\",\"file\":"
@@ -484,6 +501,8 @@ int main(void)
 	tcase_add_test(c, verify__golden_text);
 	tcase_add_test(c, verify__golden_text_all);
 	tcase_add_test(c, verify__golden_json);
+	tcase_add_test(c, verify__golden_sarif);
+	tcase_add_test(c, verify__golden_junit);
 	tcase_add_test(c, verify__json_lists_every_property);
 	tcase_add_test(c, verify__terminal_is_not_told_to_do_things);
 	tcase_add_test(c, report__waivers_are_shown);

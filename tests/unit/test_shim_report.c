@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT */
+/* The reports that programs read: SARIF against the facts of its schema, the formats against each
+ * other, and what is said about waivers. */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/cmds.h"
+#include "shim/core/clock.h"
+#include "shim/exit.h"
+#include "shim/verify_out.h"
+#include "tests/unit/rewrite_util.h"
+
+#define SPEC "tests/corpus/spec/"
+#define BAD  "tests/corpus/malformed/"
+
+static char dir[] = "/tmp/aqe-test-report-XXXXXX";
+static struct aqe_buf out = AQE_BUF_INIT(RW_FILE_MAX), errors = AQE_BUF_INIT(RW_FILE_MAX);
+
+static void setup(void)
+{
+	rw_setup();
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static const char *in_dir(const char *name)
+{
+	return aqe_arena_fmt(arena, "%s/%s", dir, name);
+}
+
+static void teardown(void)
+{
+	static const char *const names[] = { "out", "err", "policy.json" };
+
+	for (size_t i = 0; i < AQE_COUNT(names); i++)
+		(void)unlink(in_dir(names[i]));
+	ck_assert_int_eq(rmdir(dir), 0);
+	aqe_buf_done(&out);
+	aqe_buf_done(&errors);
+	rw_teardown();
+}
+
+static int run(const char *const *words)
+{
+	char *argv[16] = { NULL };
+	int argc = 0;
+
+	argv[argc++] = aqe_arena_dup(arena, "verify");
+	for (; *words; words++)
+		argv[argc++] = aqe_arena_dup(arena, *words);
+	ck_assert_ptr_nonnull(freopen(in_dir("out"), "we", stdout));
+	ck_assert_ptr_nonnull(freopen(in_dir("err"), "we", stderr));
+	const int rc = shim_cmd_verify(argc, argv);
+
+	(void)fflush(stdout);
+	(void)fflush(stderr);
+	aqe_buf_clear(&out);
+	aqe_buf_clear(&errors);
+	rw_read_file(in_dir("out"), &out);
+	rw_read_file(in_dir("err"), &errors);
+	return rc;
+}
+
+#define RUN(...) run((const char *const[]){ "--policy", __VA_ARGS__, NULL })
+
+/* ---- SARIF ---- */
+
+static const struct aqe_json *need(const struct aqe_json *o, const char *name,
+				   enum aqe_json_type type)
+{
+	const struct aqe_json *v = aqe_json_get(o, name);
+
+	ck_assert_msg(v && v->type == type, "'%s' is missing or of the wrong type", name);
+	return v;
+}
+
+static const char *need_text(const struct aqe_json *o, const char *name)
+{
+	const char *s = aqe_json_str(need(o, name, AQE_JSON_STRING));
+
+	ck_assert_msg(*s, "'%s' is empty", name);
+	return s;
+}
+
+/* The value is one of the schema's. */
+static void need_enum(const struct aqe_json *o, const char *name, const char *const *list)
+{
+	ck_assert_msg(aqe_str_in(need_text(o, name), list), "'%s' is '%s'", name,
+		      need_text(o, name));
+}
+
+static void need_message(const struct aqe_json *o, const char *name)
+{
+	(void)need_text(need(o, name, AQE_JSON_OBJECT), "text");
+}
+
+/* No member but those of the schema: its objects are closed. */
+static void only(const struct aqe_json *o, const char *const *names)
+{
+	for (const struct aqe_json *m = o->first; m; m = m->next)
+		ck_assert_msg(aqe_str_in(m->key, names), "no member '%s' in the schema", m->key);
+}
+
+#define ONLY(o, ...) only(o, (const char *const[]){ __VA_ARGS__, NULL })
+
+static void check_location(const struct aqe_json *l)
+{
+	const struct aqe_json *p = need(l, "physicalLocation", AQE_JSON_OBJECT);
+	const struct aqe_json *region = aqe_json_get(p, "region");
+	const struct aqe_json *logical = aqe_json_get(l, "logicalLocations");
+	const char *uri = need_text(need(p, "artifactLocation", AQE_JSON_OBJECT), "uri");
+	uint64_t n;
+
+	ONLY(l, "physicalLocation", "logicalLocations");
+	ONLY(p, "artifactLocation", "region");
+	for (const char *c = uri; *c; c++)
+		ck_assert_msg(*c > ' ' && *c < 0x7f && !strchr("\"<>\\^`{|}", *c), "uri '%s'", uri);
+	ck_assert(uri[0] != '/');
+	for (const struct aqe_json *m = region ? region->first : NULL; m; m = m->next)
+		ck_assert(aqe_json_to_u64(m, UINT32_MAX, &n) && n >= 1);
+	if (region)
+		ONLY(region, "startLine", "startColumn");
+	for (const struct aqe_json *m = logical ? logical->first : NULL; m; m = m->next)
+		(void)need_text(m, "fullyQualifiedName");
+}
+
+static void check_rules(const struct aqe_json *driver)
+{
+	static const char *const levels[] = { "none", "note", "warning", "error", NULL };
+	const struct aqe_json *rules = need(driver, "rules", AQE_JSON_ARRAY);
+
+	(void)need_text(driver, "name");
+	ONLY(driver, "name", "version", "semanticVersion", "rules", "notifications");
+	ck_assert_uint_eq(rules->len, HARD_PROP_COUNT + 2);
+	for (const struct aqe_json *r = rules->first; r; r = r->next) {
+		const char *id = need_text(r, "id");
+
+		for (const struct aqe_json *q = rules->first; q != r; q = q->next)
+			ck_assert_str_ne(need_text(q, "id"), id);
+		need_message(r, "shortDescription");
+		need_message(r, "fullDescription");
+		need_message(r, "help");
+		(void)need_text(need(r, "help", AQE_JSON_OBJECT), "markdown");
+		need_enum(need(r, "defaultConfiguration", AQE_JSON_OBJECT), "level", levels);
+		ONLY(r, "id", "shortDescription", "fullDescription", "help", "defaultConfiguration",
+		     "properties");
+	}
+}
+
+static void check_result(const struct aqe_json *rules, const struct aqe_json *r)
+{
+	static const char *const levels[] = { "none", "error", NULL };
+	static const char *const kinds[] = { "pass", "fail", NULL };
+	static const char *const by[] = { "inSource", "external", NULL };
+	static const char *const status[] = { "accepted", "underReview", "rejected", NULL };
+	uint64_t index = 0;
+
+	ONLY(r, "ruleId", "ruleIndex", "kind", "level", "message", "locations", "suppressions",
+	     "properties");
+	need_enum(r, "kind", kinds);
+	need_enum(r, "level", levels);
+	/* 3.27.10: any kind but "fail" has the level "none" */
+	ck_assert_int_eq(strcmp(need_text(r, "kind"), "fail") == 0,
+			 strcmp(need_text(r, "level"), "none") != 0);
+	need_message(r, "message");
+	ck_assert(aqe_json_to_u64(need(r, "ruleIndex", AQE_JSON_NUMBER), rules->len - 1, &index));
+	ck_assert_str_eq(need_text(aqe_json_item(rules, index), "id"), need_text(r, "ruleId"));
+	ck_assert_uint_ge(need(r, "locations", AQE_JSON_ARRAY)->len, 1);
+	for (const struct aqe_json *l = need(r, "locations", AQE_JSON_ARRAY)->first; l; l = l->next)
+		check_location(l);
+	/* 3.27.23: of all results of a run, or of none */
+	for (const struct aqe_json *s = need(r, "suppressions", AQE_JSON_ARRAY)->first; s;
+	     s = s->next) {
+		need_enum(s, "kind", by);
+		need_enum(s, "status", status);
+		(void)need_text(s, "justification");
+		check_location(need(s, "location", AQE_JSON_OBJECT));
+		ONLY(s, "kind", "status", "justification", "location");
+	}
+}
+
+static void check_notes(const struct aqe_json *list)
+{
+	static const char *const levels[] = { "none", "note", "warning", "error", NULL };
+
+	for (const struct aqe_json *n = list->first; n; n = n->next) {
+		const struct aqe_json *locations = aqe_json_get(n, "locations");
+
+		need_message(n, "message");
+		need_enum(n, "level", levels);
+		(void)need_text(need(n, "descriptor", AQE_JSON_OBJECT), "id");
+		for (const struct aqe_json *l = locations ? locations->first : NULL; l; l = l->next)
+			check_location(l);
+		ONLY(n, "message", "level", "descriptor", "locations", "associatedRule");
+	}
+}
+
+/* What sarif-schema-2.1.0.json requires of the parts that we write; its objects are closed. Returns
+ * the run. */
+static const struct aqe_json *check_sarif(int status)
+{
+	const struct aqe_json *root = rw_value(aqe_buf_str(&out));
+	const struct aqe_json *runs = need(root, "runs", AQE_JSON_ARRAY), *run, *calls;
+	const struct aqe_json *rules;
+	int64_t exit_code = -1;
+
+	ONLY(root, "$schema", "version", "runs");
+	ck_assert_str_eq(need_text(root, "version"), "2.1.0");
+	ck_assert_uint_eq(runs->len, 1);
+	run = runs->first;
+	ONLY(run, "tool", "results", "invocations");
+	check_rules(aqe_json_at(run, "/tool/driver"));
+	rules = aqe_json_at(run, "/tool/driver/rules");
+	for (const struct aqe_json *r = need(run, "results", AQE_JSON_ARRAY)->first; r; r = r->next)
+		check_result(rules, r);
+	calls = need(run, "invocations", AQE_JSON_ARRAY)->first;
+	ONLY(calls, "executionSuccessful", "exitCode", "toolExecutionNotifications",
+	     "toolConfigurationNotifications");
+	ck_assert(need(calls, "executionSuccessful", AQE_JSON_BOOL)->boolean == (status < 2));
+	ck_assert(aqe_json_to_i64(aqe_json_get(calls, "exitCode"), 0, 255, &exit_code));
+	ck_assert_int_eq((int)exit_code, status);
+	check_notes(need(calls, "toolExecutionNotifications", AQE_JSON_ARRAY));
+	check_notes(need(calls, "toolConfigurationNotifications", AQE_JSON_ARRAY));
+	return run;
+}
+
+static const struct {
+	const char *files[4];
+	int status;
+	size_t at_least; /* results */
+} calls[] = {
+	{ { SPEC "ok-base.json" }, SHIM_EXIT_OK, 0 },
+	{ { SPEC "user-uid-gid-0.json", SPEC "ok-base.json" }, SHIM_EXIT_FAILED, 4 },
+	{ { BAD "dup-uid.json" }, SHIM_EXIT_MALFORMED, 1 },
+	{ { "/none here?#" }, SHIM_EXIT_UNDECIDED, 1 },
+	{ { BAD "empty.json", SPEC "seccomp-docker-20.10.json", "/none" }, SHIM_EXIT_UNDECIDED, 3 },
+};
+
+START_TEST(sarif__keeps_to_its_schema)
+{
+	const char *const *f = calls[_i].files;
+	const struct aqe_json *one;
+
+	ck_assert_int_eq(RUN(RW_POLICY, "--format", "sarif", f[0], f[1], f[2]), calls[_i].status);
+	one = check_sarif(calls[_i].status);
+	ck_assert_uint_ge(aqe_json_get(one, "results")->len, calls[_i].at_least);
+	ck_assert_int_eq(aqe_json_get(one, "results")->len == 0, calls[_i].status == SHIM_EXIT_OK);
+	ck_assert_uint_eq(errors.len, 0);
+	if (calls[_i].status > SHIM_EXIT_FAILED)
+		ck_assert_uint_ge(
+			aqe_json_at(one, "/invocations/0/toolExecutionNotifications")->len, 1);
+}
+END_TEST
+
+START_TEST(sarif__all_has_a_result_a_property)
+{
+	const struct aqe_json *one;
+
+	ck_assert_int_eq(RUN(RW_POLICY, "--all", "--format", "sarif", SPEC "ok-base.json"), 0);
+	one = check_sarif(SHIM_EXIT_OK);
+	ck_assert_uint_eq(aqe_json_get(one, "results")->len, HARD_PROP_COUNT);
+}
+END_TEST
+
+/* Without a policy nothing is judged: no report may look as if all were well. */
+START_TEST(sarif__is_not_empty_when_nothing_was_judged)
+{
+	const struct aqe_json *one;
+
+	ck_assert_int_eq(RUN("/none", "--format", "sarif", SPEC "ok-base.json"),
+			 SHIM_EXIT_UNDECIDED);
+	one = check_sarif(SHIM_EXIT_UNDECIDED);
+	ck_assert_uint_eq(aqe_json_get(one, "results")->len, 1);
+	ck_assert_uint_gt(errors.len, 0);
+	ck_assert_int_eq(RUN("/none", "--format", "junit", SPEC "ok-base.json"),
+			 SHIM_EXIT_UNDECIDED);
+	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "errors=\"27\""));
+	ck_assert_int_eq(RUN("/none", "--format", "json", SPEC "ok-base.json"),
+			 SHIM_EXIT_UNDECIDED);
+	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "\"verdict\":\"unknown\""));
+}
+END_TEST
+
+/* ---- the formats agree ---- */
+
+static const char *const same[] = {
+	SPEC "ok-base.json",
+	SPEC "user-uid-gid-0.json",
+	SPEC "tmpfs-run-type-but-bind-run.json",
+	SPEC "caps-empty-object.json",
+	SPEC "seccomp-docker-20.10.json",
+	"tests/samples/podman-privileged.json",
+	"tests/samples/docker-bridge.json",
+};
+
+static bool sarif_has(const struct aqe_json *results, const char *line, const char *id)
+{
+	for (const struct aqe_json *r = results->first; r; r = r->next) {
+		const struct aqe_json *at =
+			aqe_json_at(r, "/locations/0/physicalLocation/region/startLine");
+
+		if (strcmp(need_text(r, "ruleId"), id) == 0 && aqe_str_eq(at ? at->text : "", line))
+			return true;
+	}
+	return false;
+}
+
+/* Every line "FILE:LINE:COL: fail ID ..." is a result at that line, and JUnit and JSON have as many
+ * failures as the summary says. */
+START_TEST(formats__say_the_same)
+{
+	const char *file = same[_i], *text, *json, *junit;
+	const struct aqe_json *results, *list;
+	const int status = RUN(RW_POLICY, "--all", file);
+	size_t failed = 0;
+
+	text = aqe_arena_dup(arena, aqe_buf_str(&out));
+	ck_assert_int_eq(RUN(RW_POLICY, "--format", "sarif", file), status);
+	results = aqe_json_get(check_sarif(status), "results");
+	ck_assert_int_eq(RUN(RW_POLICY, "--format", "junit", file), status);
+	junit = aqe_arena_dup(arena, aqe_buf_str(&out));
+	ck_assert_int_eq(RUN(RW_POLICY, "--format", "json", file), status);
+	json = aqe_buf_str(&out);
+	list = aqe_json_get(rw_value(json), "properties");
+	for (const struct aqe_json *p = list->first; p; p = p->next) {
+		const char *id = need_text(p, "id"), *result = need_text(p, "result");
+		const struct aqe_json *line = aqe_json_get(p, "line");
+		const char *at = line ? line->text : "";
+
+		ck_assert_ptr_nonnull(strstr(text, aqe_arena_fmt(arena, ": %s %s", result, id)));
+		ck_assert(sarif_has(results, at, id) == (strcmp(result, "pass") != 0));
+		failed += strcmp(result, "fail") == 0;
+	}
+	ck_assert_ptr_nonnull(
+		strstr(junit, aqe_arena_fmt(arena, "tests=\"26\" failures=\"%zu\"", failed)));
+	ck_assert_ptr_nonnull(strstr(text, aqe_arena_fmt(arena, " %zu failed", failed)));
+}
+END_TEST
+
+/* ---- waivers ---- */
+
+/* Seconds are of no use in a test: dates around today, as the policy writes them. */
+static const char *date(int64_t days)
+{
+	char *text = aqe_arena_alloc(arena, AQE_TIME_TEXT);
+
+	ck_assert_ptr_nonnull(text);
+	aqe_time_format(AQE_CLOCK_SYSTEM.now_s(NULL) + days * 86400, text);
+	return text;
+}
+
+static const struct {
+	const char *property;
+	int64_t days; /* from now */
+	int status;
+	const char *id, *text; /* NULL: no warning */
+} waivers[] = {
+	{ "user", 100, SHIM_EXIT_OK, NULL, NULL },
+	{ "user", 15, SHIM_EXIT_OK, NULL, NULL },
+	{ "user", 13, SHIM_EXIT_OK, "waiver_soon", "expires soon" },
+	{ "user", 0, SHIM_EXIT_FAILED, "waiver_expired", "counts as absent" },
+	{ "user", -1, SHIM_EXIT_FAILED, "waiver_expired", "counts as absent" },
+	{ "network", 100, SHIM_EXIT_FAILED, "waiver_unused", "is not needed" },
+	{ "network", 3, SHIM_EXIT_FAILED, "waiver_unused", "is not needed" },
+};
+
+static const char *waiver_policy(const char *property, const char *who, int64_t days)
+{
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(RW_FILE_MAX);
+	struct aqe_json *doc = rw_parse_file(RW_POLICY);
+	const char *path = in_dir("policy.json");
+	FILE *f = fopen(path, "we");
+
+	rw_edit(doc, "/waivers",
+		aqe_arena_fmt(arena,
+			      "[{\"property\":\"%s\",\"%s\",\"reason\":\"a <b> & "
+			      "\\\"c\\\"\",\"owner\":\"o\",\"expires\":\"%s\"}]",
+			      property, who, date(days)));
+	ck_assert_ok(aqe_json_emit(doc, AQE_JSON_PRETTY, &b, &err), err);
+	ck_assert_ptr_nonnull(f);
+	ck_assert_uint_eq(fwrite(aqe_buf_str(&b), 1, b.len, f), b.len);
+	ck_assert_int_eq(fclose(f), 0);
+	return path;
+}
+
+#define TYPE "agentType\":\"default"
+
+START_TEST(waivers__are_warned_of)
+{
+	const char *p = waiver_policy(waivers[_i].property, TYPE, waivers[_i].days);
+	const char *id = waivers[_i].id, *file = SPEC "user-uid-0.json";
+	const struct aqe_json *one, *notes, *list;
+
+	ck_assert_int_eq(RUN(p, file), waivers[_i].status);
+	ck_assert_int_eq(errors.len != 0, id != NULL);
+	if (id)
+		ck_assert_ptr_nonnull(strstr(aqe_buf_str(&errors), waivers[_i].text));
+	ck_assert_ptr_null(strstr(aqe_buf_str(&out), "warning"));
+	ck_assert_int_eq(RUN(p, "--format", "json", file), waivers[_i].status);
+	list = aqe_json_get(rw_value(aqe_buf_str(&out)), "warnings");
+	ck_assert_uint_eq(list->len, id ? 1 : 0);
+	ck_assert_uint_eq(errors.len, 0);
+	if (id)
+		ck_assert_str_eq(need_text(list->first, "id"), id);
+	ck_assert_int_eq(RUN(p, "--format", "sarif", file), waivers[_i].status);
+	one = check_sarif(waivers[_i].status);
+	notes = aqe_json_at(one, "/invocations/0/toolConfigurationNotifications");
+	ck_assert_uint_eq(notes->len, id ? 1 : 0);
+	ck_assert_uint_eq(errors.len, 0);
+	if (id)
+		ck_assert_str_eq(aqe_json_str(aqe_json_at(notes, "/0/descriptor/id")), id);
+	/* waived findings stay visible, suppressed */
+	list = aqe_json_at(one, "/results/0/suppressions");
+	ck_assert_uint_eq(list->len, waivers[_i].status == SHIM_EXIT_OK ? 1 : 0);
+	if (list->len)
+		ck_assert_ptr_nonnull(strstr(need_text(list->first, "justification"),
+					     "a <b> & \"c\" (owner o, expires 2"));
+}
+END_TEST
+
+START_TEST(waivers__of_others_are_not_mentioned)
+{
+	const char *p = waiver_policy("user", "agentType\":\"qe-security-scanner", -1);
+
+	ck_assert_int_eq(RUN(p, SPEC "ok-base.json"), SHIM_EXIT_OK);
+	ck_assert_uint_eq(errors.len, 0);
+}
+END_TEST
+
+/* Used by one of two files: it is needed. */
+START_TEST(waivers__are_judged_over_all_files)
+{
+	const char *p = waiver_policy("user", TYPE, 100);
+
+	ck_assert_int_eq(RUN(p, SPEC "ok-base.json", SPEC "user-uid-0.json"), SHIM_EXIT_OK);
+	ck_assert_uint_eq(errors.len, 0);
+	ck_assert_int_eq(RUN(p, "--format", "junit", SPEC "user-uid-0.json"), SHIM_EXIT_OK);
+	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "a &lt;b&gt; &amp; &quot;c&quot; (o)"));
+	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "skipped=\"1\""));
+}
+END_TEST
+
+/* ---- foreign words ---- */
+
+START_TEST(junit__holds_no_character_that_xml_forbids)
+{
+	static const char word[] = "a\x01\x1b\x7f\xff\xef\xbf\xbf\xc3\xa9<&>\"\n";
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(RW_FILE_MAX);
+	struct shim_junit_sums sums = { 0, 0, 0, 0 };
+	const struct shim_judged j = { .file = word,
+				       .kind = "spec",
+				       .report = &report,
+				       .verdict = SHIM_VERDICT_UNKNOWN,
+				       .error = AQE_ERR_INIT };
+
+	shim_junit_add(&j, &b, &sums);
+	ck_assert_ptr_nonnull(
+		strstr(aqe_buf_str(&b), "name=\"a?????\xc3\xa9&lt;&amp;&gt;&quot;&#10;\""));
+	ck_assert_uint_eq(sums.errors, HARD_PROP_COUNT);
+}
+END_TEST
+
+START_TEST(report__lost_findings_are_an_error)
+{
+	struct shim_judged j = { .file = "f",
+				 .kind = "spec",
+				 .report = &report,
+				 .verdict = SHIM_VERDICT_UNKNOWN,
+				 .error = AQE_ERR_INIT };
+	struct shim_out o;
+
+	for (unsigned i = 0; i < HARD_PROP_COUNT; i++)
+		hard_report_pass(&report, (enum hard_prop)i);
+	report.nomem = true;
+	shim_out_init(&o, SHIM_FORMAT_SARIF, 0);
+	ck_assert_ok(shim_out_add(&o, &j, &err), err);
+	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&o.body), "undecided_document"));
+	shim_out_done(&o);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("shim/report");
+	TCase *c = tcase_create("report");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_loop_test(c, sarif__keeps_to_its_schema, 0, AQE_COUNT(calls));
+	tcase_add_test(c, sarif__all_has_a_result_a_property);
+	tcase_add_test(c, sarif__is_not_empty_when_nothing_was_judged);
+	tcase_add_loop_test(c, formats__say_the_same, 0, AQE_COUNT(same));
+	tcase_add_loop_test(c, waivers__are_warned_of, 0, AQE_COUNT(waivers));
+	tcase_add_test(c, waivers__of_others_are_not_mentioned);
+	tcase_add_test(c, waivers__are_judged_over_all_files);
+	tcase_add_test(c, junit__holds_no_character_that_xml_forbids);
+	tcase_add_test(c, report__lost_findings_are_an_error);
+	suite_add_tcase(s, c);
+	return unit_run(s);
+}
