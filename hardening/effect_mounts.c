@@ -15,8 +15,8 @@
  *
  * crun 1.8.1 drops nosuid, nodev and noexec of a bind mount when the container has a user namespace
  * (it moves a mount made on the host into place and only remounts for ro); the recursive spelling
- * rnosuid, rnodev, rnoexec takes another path and works in both. So flags are compared here, never
- * assumed.
+ * rnosuid, rnodev, rnoexec takes another path and works, on directories. So flags are compared,
+ * never assumed.
  *
  * Propagation: where the host's root is shared, as systemd makes it, runc leaves '/' and the device
  * binds slaves of the host unless rootfsPropagation is rprivate; with "private" crun leaves the
