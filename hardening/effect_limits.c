@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "hardening/effect_int.h"
 #include "shim/core/cleanup.h"
@@ -37,68 +39,79 @@ static const struct limit_row {
 	[LIMIT_CPU] = { HARD_CPU_LIMIT, "cpu", "cpu.cfs_quota_us", "cpu.max" },
 };
 
-/* An open group. */
+/* A group and, above it, those that bind it as well. */
 struct group {
 	struct hard_fx_cgdir dir;
-	int fd;
+	char path[PATH_MAX];
+	size_t len; /* of the part of `path` that is looked at; shorter when looking above */
 };
 
-static void close_group(const struct group *g)
+/* Moves on to the parent group. The path is the kernel's own and a cgroup file system has no links,
+ * so cutting the last name is what ".." would do. */
+static void go_up(struct group *g)
 {
-	if (g->fd >= 0)
-		(void)close(g->fd); /* O_PATH: nothing to lose */
+	while (g->len > 0 && g->path[g->len - 1] != '/')
+		g->len--;
+	if (g->len > 0)
+		g->len--;
 }
 
-/* Opens `dir`; AQE_E_UNTRUSTED when it is no cgroup file system (something is mounted over it). */
-static int open_group(const struct hard_fx_limits_in *in, const struct hard_fx_cgdir *dir,
-		      int *ret_fd, struct aqe_err *e)
+/* Opens a file of the group. 1, 0 (no such file) or an error; AQE_E_UNTRUSTED when it lies on no
+ * cgroup file system, because something is mounted over it. */
+static int open_file(const struct hard_fx_limits_in *in, const struct group *g, const char *name,
+		     int *ret_fd, struct aqe_err *e)
 {
-	AQE_AUTO_BUF struct aqe_buf path = AQE_BUF_INIT(8192);
-	AQE_AUTO_FD int fd = -1;
+	char path[PATH_MAX + 64];
 	struct statfs fs;
-	int r;
+	int n = snprintf(path, sizeof(path), "%.*s/%s", (int)g->len, g->path, name);
+	AQE_AUTO_FD int fd = -1;
 
-	aqe_buf_puts(&path, dir->point);
-	aqe_buf_puts(&path, dir->below);
-	r = aqe_buf_ok(&path, e);
-	if (r < 0)
-		return r;
-	fd = open(aqe_buf_str(&path), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return aqe_err_set(e, AQE_E_SYS, errno, "open '%s'", aqe_buf_str(&path));
-	if (!in->any_fs) {
-		if (fstatfs(fd, &fs) < 0)
-			return aqe_err_set(e, AQE_E_SYS, errno, "statfs '%s'", aqe_buf_str(&path));
-		if ((uint64_t)fs.f_type !=
-		    (dir->v2 ? (uint64_t)CGROUP2_SUPER_MAGIC : (uint64_t)CGROUP_SUPER_MAGIC))
-			return aqe_err_set(e, AQE_E_UNTRUSTED, 0, "'%s' is no cgroup",
-					   aqe_buf_str(&path));
-	}
-	*ret_fd = AQE_TAKE_FD(fd);
-	return 0;
-}
-
-/* 1: read into `b`; 0: no such file; or an error. */
-static int read_file(int fd, const char *name, struct aqe_buf *b, struct aqe_err *e)
-{
-	int r;
-
-	aqe_buf_clear(b);
-	r = aqe_fs_read_kernel(fd, name, b, e);
-	if (r == AQE_E_ABSENT)
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return aqe_err_set(e, AQE_E_LIMIT, 0, "path of a cgroup is too long");
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0 && errno == ENOENT)
 		return 0;
-	return r < 0 ? r : 1;
+	if (fd < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "open '%s'", path);
+	if (!in->any_fs && fstatfs(fd, &fs) < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "statfs '%s'", path);
+	if (!in->any_fs && (uint64_t)fs.f_type != (g->dir.v2 ? (uint64_t)CGROUP2_SUPER_MAGIC
+							     : (uint64_t)CGROUP_SUPER_MAGIC))
+		return aqe_err_set(e, AQE_E_UNTRUSTED, 0, "'%s' is no cgroup's", path);
+	*ret_fd = AQE_TAKE_FD(fd);
+	return 1;
 }
 
-static int read_number(int fd, const char *name, uint64_t *ret, struct aqe_err *e)
+/* Longest value of a limit file: two numbers. The kernel gives such a file in one piece. */
+#define VALUE_MAX_BYTES 128
+
+static int read_value(const struct hard_fx_limits_in *in, const struct group *g, const char *name,
+		      char ret[VALUE_MAX_BYTES], struct aqe_err *e)
 {
-	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(256);
-	int r = read_file(fd, name, &b, e);
+	AQE_AUTO_FD int fd = -1;
+	ssize_t n;
+	int r = open_file(in, g, name, &fd, e);
 
 	if (r <= 0)
 		return r;
-	r = hard_fx_limit_parse(aqe_buf_str(&b), ret, e);
-	return r < 0 ? aqe_err_wrap(e, "%s", name) : 1;
+	n = read(fd, ret, VALUE_MAX_BYTES - 1);
+	if (n < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "read '%s'", name);
+	ret[n] = '\0';
+	if (n == VALUE_MAX_BYTES - 1)
+		return aqe_err_set(e, AQE_E_LIMIT, 0, "'%s' is too long for a value", name);
+	return 1;
+}
+
+static int read_number(const struct hard_fx_limits_in *in, const struct group *g, const char *name,
+		       uint64_t *ret, struct aqe_err *e)
+{
+	char text[VALUE_MAX_BYTES];
+	int r = read_value(in, g, name, text, e);
+
+	if (r > 0 && hard_fx_limit_parse(text, ret, e) < 0)
+		return e ? aqe_err_wrap(e, "%s", name) : AQE_E_MALFORMED;
+	return r;
 }
 
 /* Thousandths of a CPU, rounded up. */
@@ -109,60 +122,55 @@ static uint64_t to_milli(uint64_t quota, uint64_t period)
 	return (quota * 1000 + period - 1) / period;
 }
 
-static int read_cpu(int fd, bool v2, uint64_t *ret, struct aqe_err *e)
+static int read_cpu(const struct hard_fx_limits_in *in, const struct group *g, uint64_t *ret,
+		    struct aqe_err *e)
 {
-	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(256);
+	char text[VALUE_MAX_BYTES];
 	uint64_t quota = HARD_FX_UNLIMITED, period = 0;
 	int r;
 
-	if (v2) {
-		r = read_file(fd, "cpu.max", &b, e);
-		if (r > 0 && hard_fx_cpumax_parse(aqe_buf_str(&b), &quota, &period, e) < 0)
-			return aqe_err_wrap(e, "cpu.max");
+	if (g->dir.v2) {
+		r = read_value(in, g, "cpu.max", text, e);
+		if (r > 0 && hard_fx_cpumax_parse(text, &quota, &period, e) < 0)
+			return e ? aqe_err_wrap(e, "cpu.max") : AQE_E_MALFORMED;
 	} else {
-		r = read_number(fd, "cpu.cfs_quota_us", &quota, e);
+		r = read_number(in, g, "cpu.cfs_quota_us", &quota, e);
 		if (r > 0)
-			r = read_number(fd, "cpu.cfs_period_us", &period, e);
+			r = read_number(in, g, "cpu.cfs_period_us", &period, e);
 	}
 	if (r > 0)
 		*ret = to_milli(quota, period);
 	return r;
 }
 
-static int read_limit(int fd, bool v2, enum limit which, uint64_t *ret, struct aqe_err *e)
+static int read_limit(const struct hard_fx_limits_in *in, const struct group *g, enum limit which,
+		      uint64_t *ret, struct aqe_err *e)
 {
 	if (which == LIMIT_CPU)
-		return read_cpu(fd, v2, ret, e);
-	return read_number(fd, v2 ? LIMITS[which].v2 : LIMITS[which].v1, ret, e);
+		return read_cpu(in, g, ret, e);
+	return read_number(in, g, g->dir.v2 ? LIMITS[which].v2 : LIMITS[which].v1, ret, e);
 }
 
 /* The limit of the group and, while it is above `ceiling`, the least of those above it. 1, 0 (the
  * group itself has no such file) or an error. */
-static int lowest_limit(const struct group *g, enum limit which, uint64_t ceiling, uint64_t *ret,
-			struct aqe_err *e)
+static int lowest_limit(const struct hard_fx_limits_in *in, struct group g, enum limit which,
+			uint64_t ceiling, uint64_t *ret, struct aqe_err *e)
 {
-	AQE_AUTO_FD int fd = -1;
-	uint64_t least = HARD_FX_UNLIMITED, v = 0;
+	uint64_t lowest = HARD_FX_UNLIMITED, v = 0;
 	unsigned level;
-	int r = read_limit(g->fd, g->dir.v2, which, &least, e);
+	int r = read_limit(in, &g, which, &lowest, e);
 
 	if (r <= 0)
 		return r;
-	for (level = 0; r > 0 && least > ceiling && level < g->dir.levels; level++) {
-		int up = openat(fd < 0 ? g->fd : fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-		if (up < 0)
-			return aqe_err_set(e, AQE_E_SYS, errno, "open the parent of a cgroup");
-		if (fd >= 0)
-			(void)close(fd); /* O_PATH: nothing to lose */
-		fd = up;
-		r = read_limit(fd, g->dir.v2, which, &v, e); /* 0: the root has no limits */
-		if (r > 0 && v < least)
-			least = v;
+	for (level = 0; r > 0 && lowest > ceiling && level < g.dir.levels; level++) {
+		go_up(&g);
+		r = read_limit(in, &g, which, &v, e); /* 0: the root has no limits */
+		if (r > 0 && v < lowest)
+			lowest = v;
 	}
 	if (r < 0)
 		return r;
-	*ret = least;
+	*ret = lowest;
 	return 1;
 }
 
@@ -217,11 +225,15 @@ static void fail_limit(const struct hard_fx_limits_in *in, enum limit which, con
 static int host_has_no_swap(const struct hard_fx_limits_in *in, bool *ret, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(CGFILE_MAX_BYTES);
-	int r = read_file(in->proc_dir, "swaps", &b, e);
+	struct aqe_err why = AQE_ERR_INIT;
+	int r = aqe_fs_read_kernel(in->proc_dir, "swaps", &b, &why);
 
-	if (r < 0)
+	if (r < 0 && r != AQE_E_ABSENT) {
+		if (e)
+			*e = why;
 		return r;
-	*ret = r == 0 || hard_fx_swaps_none(aqe_buf_str(&b)); /* absent: built without swap */
+	}
+	*ret = r < 0 || hard_fx_swaps_none(aqe_buf_str(&b)); /* absent: built without swap */
 	return 0;
 }
 
@@ -256,7 +268,7 @@ static int judge_limit(const struct hard_fx_limits_in *in, const struct group *g
 
 	if (which == LIMIT_SWAP && g->dir.v2) /* swap alone: what memory leaves of both */
 		ceiling -= least(ceiling, ceiling_of(in->fx, LIMIT_MEMORY));
-	r = lowest_limit(g, which, ceiling, &v, e);
+	r = lowest_limit(in, *g, which, ceiling, &v, e);
 	if (r < 0)
 		return r;
 	if (r == 0)
@@ -275,10 +287,17 @@ static int judge_devices(const struct hard_fx_limits_in *in, const struct group 
 			 struct hard_report *report, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(CGFILE_MAX_BYTES);
+	AQE_AUTO_FD int fd = -1;
 	char line[HARD_FX_DEVLINE_MAX];
-	int r = read_file(g->fd, "devices.list", &b, e);
+	int r = open_file(in, g, "devices.list", &fd, e);
 
-	if (r > 0)
+	if (r == 0)
+		hard_report_unknown(report, HARD_DEVICES, in->where, "a list of devices",
+				    "the group has no devices.list");
+	if (r <= 0)
+		return r;
+	r = aqe_fs_read_fd(fd, &b, e);
+	if (r == 0)
 		r = hard_fx_devices_wide(aqe_buf_str(&b), line, e);
 	if (r > 0)
 		hard_report_fail(report, HARD_DEVICES, NULL, in->where,
@@ -287,29 +306,33 @@ static int judge_devices(const struct hard_fx_limits_in *in, const struct group 
 	return r < 0 ? r : 0;
 }
 
-/* Finds and opens a controller's group. 1, 0 (cannot be decided; reported) or an error. */
-static int find_group(const struct hard_fx_limits_in *in, const char *controller,
-		      enum hard_prop prop, struct group *ret, struct hard_report *report,
+/* 1 and the group that a controller limits the process by, 0, or an error. */
+static int find_group(const struct hard_fx_limits_in *in, const char *controller, struct group *ret,
 		      struct aqe_err *e)
 {
-	int r;
+	int n;
 
+	ret->dir = (struct hard_fx_cgdir){ 0 };
 	if (!hard_fx_cgroup_locate(in->groups, in->n_groups, in->mounts, in->n_mounts, controller,
-				   &ret->dir)) {
-		hard_report_unknown(report, prop, in->where, "a limit",
-				    "no cgroup hierarchy with '%s' is mounted", controller);
+				   &ret->dir))
 		return 0;
-	}
-	r = open_group(in, &ret->dir, &ret->fd, e);
-	return r < 0 ? r : 1;
+	n = snprintf(ret->path, sizeof(ret->path), "%s%s", ret->dir.point, ret->dir.below);
+	if (n < 0 || (size_t)n >= sizeof(ret->path))
+		return aqe_err_set(e, AQE_E_LIMIT, 0, "path of a cgroup is too long");
+	ret->len = (size_t)n;
+	return 1;
 }
 
 static int judge_controller(const struct hard_fx_limits_in *in, enum limit which,
 			    struct hard_report *report, struct aqe_err *e)
 {
-	AQE_CLEANUP(close_group) struct group g = { .fd = -1 };
-	int r = find_group(in, LIMITS[which].controller, LIMITS[which].prop, &g, report, e);
+	struct group g;
+	int r = find_group(in, LIMITS[which].controller, &g, e);
 
+	if (r == 0)
+		hard_report_unknown(report, LIMITS[which].prop, in->where, "a limit",
+				    "no cgroup hierarchy with '%s' is mounted",
+				    LIMITS[which].controller);
 	if (r <= 0)
 		return r;
 	r = judge_limit(in, &g, which, report, e);
@@ -321,15 +344,10 @@ static int judge_controller(const struct hard_fx_limits_in *in, enum limit which
 static int judge_device_group(const struct hard_fx_limits_in *in, struct hard_report *report,
 			      struct aqe_err *e)
 {
-	AQE_CLEANUP(close_group) struct group g = { .fd = -1 };
-	int r;
+	struct group g;
+	int r = find_group(in, "devices", &g, e);
 
-	if (!hard_fx_cgroup_locate(in->groups, in->n_groups, in->mounts, in->n_mounts, "devices",
-				   &g.dir) ||
-	    g.dir.v2)
-		return 0;
-	r = open_group(in, &g.dir, &g.fd, e);
-	return r < 0 ? r : judge_devices(in, &g, report, e);
+	return r > 0 && !g.dir.v2 ? judge_devices(in, &g, report, e) : (r < 0 ? r : 0);
 }
 
 int hard_fx_limits_judge(const struct hard_fx_limits_in *in, struct hard_report *report,

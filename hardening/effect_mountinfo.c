@@ -133,6 +133,7 @@ static bool read_mount(char *line, struct hard_fx_mount *ret)
 	m.flags = flags_of(options);
 	m.root = root;
 	m.point = point;
+	m.point_len = strlen(point);
 	m.fstype = fstype;
 	m.source = source;
 	m.super = super;

@@ -34,10 +34,10 @@ struct judge {
 
 const struct hard_fx_mount *hard_fx_mount_at(const struct hard_fx_mounts_in *in, const char *path)
 {
-	size_t i;
+	size_t i, len = strlen(path);
 
 	for (i = 0; i < in->n_mounts; i++)
-		if (aqe_str_eq(in->mounts[i].point, path))
+		if (in->mounts[i].point_len == len && memcmp(in->mounts[i].point, path, len) == 0)
 			return &in->mounts[i];
 	return NULL;
 }
@@ -283,7 +283,7 @@ static void judge_all(struct judge *j)
 		/* What a process sees at a path that is mounted over twice is not what was judged.
 		 */
 		for (k = 0; k < i; k++)
-			if (aqe_str_eq(m[i].point, m[k].point))
+			if (m[i].point_len == m[k].point_len && aqe_str_eq(m[i].point, m[k].point))
 				hard_report_fail(j->report, prop_of(m[i].point), NULL, j->in->where,
 						 "one mount at a place", "two at '%s'", m[i].point);
 	}

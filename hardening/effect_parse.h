@@ -70,7 +70,8 @@ enum hard_fx_mount_flag {
  * decoded. */
 struct hard_fx_mount {
 	uint64_t id, parent;
-	const char *root, *point;            /* root of the mount in its file system; mount point */
+	const char *root, *point; /* root of the mount in its file system; mount point */
+	size_t point_len;
 	unsigned flags;                      /* of the mount */
 	bool peers;                          /* shared:, master: or propagate_from: is set */
 	const char *fstype, *source, *super; /* super: options of the file system */
