@@ -68,7 +68,7 @@ low_cycle() {
 stopped() { [ "$(low state "$1" | jq -r .status)" = stopped ]; }
 
 low_leaks() {
-	find "/run/low-$AQE_LOW" /run/aqe-shim -mindepth 1 -maxdepth 1 ! -name '.*' 2>&1 | grep -v 'No such file' | sed 's/^/state: /'
+	find "/run/low-$AQE_LOW" /run/aqe-shim -mindepth 1 -maxdepth 1 -type d ! -name '.*' 2>&1 | grep -v 'No such file' | sed 's/^/state: /'
 	awk -v d="$AQE_TMP/low/" 'index($5, d) == 1 { print "mount: " $5 }' /proc/self/mountinfo
 	ps -eo pid=,comm=,args= | awk '$2 ~ /^(crun|runc|aqe-shim|probe)/ { print "process: " $0 }'
 	find /sys/fs/cgroup -mindepth 2 -type d -name 'low-*' | sed 's/^/cgroup: /'
