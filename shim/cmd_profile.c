@@ -6,8 +6,12 @@
 #include <string.h>
 
 #include "hardening/agents.h"
+#include "hardening/knowledge.h"
 #include "hardening/props.h"
+#include "hardening/rules.h"
 #include "hardening/seccomp.h"
+#include "hardening/seccomp_proof.h"
+#include "oci/inspect_schema.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/cli.h"
 #include "shim/core/json.h"
@@ -17,7 +21,7 @@
 #define COLUMNS     80
 #define INDENT      11 /* column of the texts below a property's name */
 #define OUT_MAX     ((size_t)256 << 10)
-#define JSON_MAX    ((size_t)1 << 20)
+#define JSON_MAX    ((size_t)8 << 20)
 #define MILLI       1000
 #define MEBI        (1024ULL * 1024)
 #define ALWAYS_DENY "the system calls no filter may let through"
@@ -178,6 +182,158 @@ static struct aqe_json *json_agents(struct aqe_arena *a)
 	return list;
 }
 
+/* ---- json: what is known about others, with source and date ---- */
+
+/* One object a row of a table; NULL when memory is exhausted. */
+typedef struct aqe_json *row_fn(struct aqe_arena *a, size_t i);
+
+static struct aqe_json *json_rows(struct aqe_arena *a, row_fn *fn, size_t n)
+{
+	struct aqe_json *list = aqe_json_new_array(a);
+
+	for (size_t i = 0; list && i < n; i++) {
+		if (aqe_json_append(list, fn(a, i)))
+			return NULL;
+	}
+	return list;
+}
+
+static struct aqe_json *row_source(struct aqe_arena *a, size_t i)
+{
+	const struct hard_source *row = &HARD_SOURCES[i];
+	struct aqe_json *o = aqe_json_new_object(a);
+
+	if (!o || put_str(a, o, "table", row->table) || put_str(a, o, "about", row->about) ||
+	    put_str(a, o, "source", row->source) || put_str(a, o, "date", row->date))
+		return NULL;
+	return o;
+}
+
+static struct aqe_json *row_cve(struct aqe_arena *a, size_t i)
+{
+	const struct hard_cve *row = &HARD_CVES[i];
+	struct aqe_json *o = aqe_json_new_object(a), *props = aqe_json_new_array(a);
+	size_t n = 0;
+
+	while (row->ids[n])
+		n++;
+	for (unsigned p = 0; props && p < HARD_PROP_COUNT; p++) {
+		if (hard_cve_is_for(row, (enum hard_prop)p) &&
+		    aqe_json_append(props, aqe_json_new_str(a, HARDENING_PROFILE[p].id)))
+			return NULL;
+	}
+	if (!o || aqe_json_set(a, o, "ids", aqe_json_new_strs(a, row->ids, n)) ||
+	    put_str(a, o, "where", row->where) || put_str(a, o, "condition", row->condition) ||
+	    put_str(a, o, "defence", row->defence) || aqe_json_set(a, o, "properties", props) ||
+	    put_str(a, o, "source", row->source) || put_str(a, o, "date", row->date))
+		return NULL;
+	return o;
+}
+
+static struct aqe_json *row_argument(struct aqe_arena *a, size_t i)
+{
+	const struct hard_arg_rule *row = &HARD_ARG_RULES[i];
+	struct aqe_json *o = aqe_json_new_object(a);
+
+	if (!o || put_str(a, o, "call", row->call) || put_str(a, o, "argument", row->label) ||
+	    put_u64(a, o, "value", row->value) || put_u64(a, o, "mask", row->mask))
+		return NULL;
+	return o;
+}
+
+static struct aqe_json *row_annotation(struct aqe_arena *a, size_t i)
+{
+	const struct hard_active *row = &HARD_ACTIVE[i];
+	struct aqe_json *o = aqe_json_new_object(a);
+
+	if (!o || put_str(a, o, "name", row->name) ||
+	    aqe_json_set(a, o, "prefix", aqe_json_new_bool(a, row->prefix)) ||
+	    aqe_json_set(a, o, "engineDefault", aqe_json_new_bool(a, row->engine_default)) ||
+	    put_str(a, o, "property", HARDENING_PROFILE[row->also].id) ||
+	    put_str(a, o, "why", row->why))
+		return NULL;
+	return o;
+}
+
+static struct aqe_json *row_variable(struct aqe_arena *a, size_t i)
+{
+	const struct hard_env *row = &HARD_ENV_DENIED[i];
+	struct aqe_json *o = aqe_json_new_object(a);
+
+	if (!o || put_str(a, o, "name", row->name) ||
+	    aqe_json_set(a, o, "prefix", aqe_json_new_bool(a, row->prefix)) ||
+	    put_str(a, o, "why", row->why))
+		return NULL;
+	return o;
+}
+
+/* The members at the top of a document, and below its HostConfig and Config: [{"name","engines"}]
+ */
+static int add_keys(struct aqe_arena *a, struct aqe_json *list, const char *above,
+		    const struct oci_inspect_type *type)
+{
+	for (size_t i = 0; type && i < type->n_rows; i++) {
+		const struct oci_inspect_row *row = &type->rows[i];
+		struct aqe_json *o = aqe_json_new_object(a), *by = aqe_json_new_array(a);
+
+		if (!o || !by ||
+		    put_str(a, o, "name", aqe_arena_fmt(a, "%s%s", above, row->name)) ||
+		    ((row->by & OCI_BY_PODMAN) &&
+		     aqe_json_append(by, aqe_json_new_str(a, "podman"))) ||
+		    ((row->by & OCI_BY_DOCKER) &&
+		     aqe_json_append(by, aqe_json_new_str(a, "docker"))) ||
+		    aqe_json_set(a, o, "engines", by) || aqe_json_append(list, o))
+			return AQE_E_NOMEM;
+	}
+	return AQE_OK;
+}
+
+static struct aqe_json *json_keys(struct aqe_arena *a, enum oci_inspect_kind kind)
+{
+	static const char *const below[] = { "HostConfig", "Config" };
+	const struct oci_inspect_type *type = oci_inspect_type(kind);
+	struct aqe_json *list = aqe_json_new_array(a);
+
+	if (!list || add_keys(a, list, "", type))
+		return NULL;
+	for (size_t i = 0; type && i < type->n_rows; i++) {
+		for (size_t k = 0; k < AQE_COUNT(below); k++) {
+			if (aqe_str_eq(type->rows[i].name, below[k]) &&
+			    add_keys(a, list, aqe_arena_fmt(a, "%s.", below[k]),
+				     type->rows[i].type))
+				return NULL;
+		}
+	}
+	return list;
+}
+
+static struct aqe_json *json_engine_keys(struct aqe_arena *a)
+{
+	struct aqe_json *o = aqe_json_new_object(a);
+
+	if (!o || aqe_json_set(a, o, "container", json_keys(a, OCI_INSPECT_PODMAN_CONTAINER)) ||
+	    aqe_json_set(a, o, "image", json_keys(a, OCI_INSPECT_PODMAN_IMAGE)))
+		return NULL;
+	return o;
+}
+
+static int put_knowledge(struct aqe_arena *a, struct aqe_json *o)
+{
+	if (aqe_json_set(a, o, "allowedSyscalls",
+			 aqe_json_new_strs(a, HARD_SECCOMP_ALLOW, HARD_SECCOMP_ALLOW_COUNT)) ||
+	    aqe_json_set(a, o, "forbiddenArguments",
+			 json_rows(a, row_argument, HARD_ARG_RULES_COUNT)) ||
+	    aqe_json_set(a, o, "activeAnnotations",
+			 json_rows(a, row_annotation, HARD_ACTIVE_COUNT)) ||
+	    aqe_json_set(a, o, "deniedVariables",
+			 json_rows(a, row_variable, HARD_ENV_DENIED_COUNT)) ||
+	    aqe_json_set(a, o, "engineKeys", json_engine_keys(a)) ||
+	    aqe_json_set(a, o, "references", json_rows(a, row_cve, HARD_CVES_COUNT)) ||
+	    aqe_json_set(a, o, "sources", json_rows(a, row_source, HARD_SOURCES_COUNT)))
+		return AQE_E_NOMEM;
+	return AQE_OK;
+}
+
 static struct aqe_json *json_profile(struct aqe_arena *a)
 {
 	struct aqe_json *o = aqe_json_new_object(a);
@@ -188,7 +344,8 @@ static struct aqe_json *json_profile(struct aqe_arena *a)
 	    aqe_json_set(a, o, "agentTypes", json_agents(a)) ||
 	    aqe_json_set(a, o, "forbiddenSyscalls",
 			 aqe_json_new_strs(a, HARD_SECCOMP_FORBIDDEN,
-					   HARD_SECCOMP_FORBIDDEN_COUNT)))
+					   HARD_SECCOMP_FORBIDDEN_COUNT)) ||
+	    put_knowledge(a, o))
 		return NULL;
 	return o;
 }

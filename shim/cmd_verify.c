@@ -19,13 +19,14 @@
 #include "shim/core/text.h"
 #include "shim/engine_info.h"
 #include "shim/verdict.h"
+#include "shim/verify_explain.h"
 #include "shim/verify_out.h"
 
 #define FILE_MAX  ((size_t)1 << 20)
 #define ARENA_MAX ((size_t)64 << 20)
 #define HELP_MAX  ((size_t)64 << 10)
 
-enum opt { OPT_POLICY = 1, OPT_INFO, OPT_DIGEST, OPT_FORMAT, OPT_ALL };
+enum opt { OPT_POLICY = 1, OPT_INFO, OPT_DIGEST, OPT_FORMAT, OPT_ALL, OPT_EXPLAIN };
 
 static const struct aqe_cli_opt OPTS[] = {
 	{ "policy", 'p', "FILE", "the policy (default: " HARD_POLICY_DIR "/policy.json)",
@@ -36,12 +37,15 @@ static const struct aqe_cli_opt OPTS[] = {
 	{ "format", 0, "FORMAT", "text (default), json (one document a file), sarif or junit",
 	  OPT_FORMAT },
 	{ "all", 'a', NULL, "text and sarif: also what holds, and every finding", OPT_ALL },
+	{ "explain", 0, "PROPERTY",
+	  "rule, reason and references; 'seccomp' also proves a FILE's filter", OPT_EXPLAIN },
 	{ NULL, 0, NULL, NULL, 0 },
 };
 static const struct aqe_cli_cmd CMD = {
 	.name = "verify",
 	.synopsis = "[--policy FILE] [--engine-info FILE] [--image-digest DIGEST] "
-		    "[--format text|json|sarif|junit] [--all] FILE...",
+		    "[--format text|json|sarif|junit] [--all] FILE... | "
+		    "--explain PROPERTY [FILE]",
 	.about = "Judges config.json files of the OCI runtime-spec, and what podman and docker say "
 		 "with inspect and info, against the frozen profile. "
 		 "'-' is standard input. Exit status: 0 conform, 1 violate, 2 usage, 3 malformed, "
@@ -55,6 +59,7 @@ struct request {
 	struct shim_info engine; /* what `info` says */
 	enum shim_format format;
 	unsigned text_flags;
+	enum hard_prop explain; /* HARD_PROP_COUNT: judge */
 	struct shim_out *out;
 };
 
@@ -338,6 +343,14 @@ static int take_option(struct request *r, int id, const char *value, struct aqe_
 	case OPT_ALL:
 		r->text_flags |= SHIM_TEXT_ALL;
 		return 0;
+	case OPT_EXPLAIN:
+		r->explain = hard_prop_by_id(value);
+		if (r->explain == HARD_PROP_COUNT)
+			return aqe_err_set(e, AQE_E_USAGE, 0,
+					   "verify: no such property '%.64s'; `aqe-shim profile` "
+					   "lists them",
+					   value);
+		return 0;
 	case OPT_FORMAT:
 		r->format = shim_format_by_name(value);
 		if (r->format == SHIM_FORMAT_COUNT)
@@ -365,6 +378,12 @@ static int read_words(int argc, char **argv, struct request *r, struct aqe_err *
 		else if (take_option(r, id, c.value, e) < 0)
 			return AQE_E_USAGE;
 	}
+	if (r->explain != HARD_PROP_COUNT)
+		return n <= (r->explain == HARD_SECCOMP) && r->format < SHIM_FORMAT_SARIF
+			       ? n
+			       : aqe_err_set(e, AQE_E_USAGE, 0,
+					     "verify: --explain takes one file for 'seccomp' and "
+					     "none for others, and writes text or json");
 	if (n == 0)
 		return aqe_err_set(e, AQE_E_USAGE, 0,
 				   "verify: no file given; '-' is standard input");
@@ -444,6 +463,40 @@ static int verify(struct request *r, struct hard_ctx *ctx, int files, char **arg
 	return worst;
 }
 
+/* ---- explaining ---- */
+
+static enum shim_exit explained_exit(const struct shim_explained *x)
+{
+	if (x->error.code == AQE_OK)
+		return x->proof.n_all ? SHIM_EXIT_FAILED : SHIM_EXIT_OK;
+	if (x->error.code == AQE_E_REFUSED)
+		return SHIM_EXIT_FAILED;
+	return shim_verdict_exit(verdict_of_error(x->error.code));
+}
+
+static int explain(const struct request *r, const char *file)
+{
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(ARENA_MAX);
+	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(FILE_MAX);
+	AQE_AUTO_BUF struct aqe_buf out = AQE_BUF_INIT(HELP_MAX);
+	struct shim_explained x = { .file = file, .error = AQE_ERR_INIT };
+	struct aqe_err e = AQE_ERR_INIT;
+
+	if (!a) {
+		(void)aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory");
+		return fail(SHIM_EXIT_UNDECIDED, &e);
+	}
+	if (file && read_input(file, &text, &x.error) == 0)
+		shim_explain_filter(a, aqe_buf_str(&text), text.len, &x);
+	if (r->format == SHIM_FORMAT_JSON)
+		shim_explain_json(r->explain, file ? &x : NULL, &out);
+	else
+		shim_explain_text(r->explain, file ? &x : NULL, &out);
+	if (shim_out_print(&out, &e) < 0)
+		return fail(SHIM_EXIT_UNDECIDED, &e);
+	return file ? (int)explained_exit(&x) : SHIM_EXIT_OK;
+}
+
 /* no-color.org: any value but an empty one */
 static bool wants_colour(void)
 {
@@ -455,7 +508,7 @@ static bool wants_colour(void)
 int shim_cmd_verify(int argc, char **argv)
 {
 	struct shim_out out;
-	struct request r = { .format = SHIM_FORMAT_TEXT, .out = &out };
+	struct request r = { .format = SHIM_FORMAT_TEXT, .explain = HARD_PROP_COUNT, .out = &out };
 	struct hard_ctx ctx = { .now_s = AQE_CLOCK_SYSTEM.now_s(AQE_CLOCK_SYSTEM.self) };
 	struct aqe_err e = AQE_ERR_INIT;
 	const int files = read_words(argc, argv, &r, &e);
@@ -465,6 +518,8 @@ int shim_cmd_verify(int argc, char **argv)
 		return help();
 	if (files < 0)
 		return fail(SHIM_EXIT_USAGE, &e);
+	if (r.explain != HARD_PROP_COUNT)
+		return explain(&r, files ? argv[0] : NULL);
 	if (wants_colour())
 		r.text_flags |= SHIM_TEXT_COLOUR;
 	shim_out_init(&out, r.format, r.text_flags);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hardening/agents.h"
+#include "hardening/knowledge.h"
 #include "hardening/props.h"
 #include "hardening/seccomp.h"
 #include "shim/cmds.h"
@@ -77,6 +78,18 @@ START_TEST(profile__json_is_one_document_with_all_rows)
 	ck_assert_uint_eq(aqe_json_get(root, "forbiddenSyscalls")->len,
 			  HARD_SECCOMP_FORBIDDEN_COUNT);
 	ck_assert_str_eq(aqe_json_at(root, "/ceilings/pids")->text, "512");
+	/* every table of knowledge is printed, and has a source and a date */
+	ck_assert_uint_eq(aqe_json_get(root, "references")->len, HARD_CVES_COUNT);
+	ck_assert_uint_eq(aqe_json_get(root, "sources")->len, HARD_SOURCES_COUNT);
+	for (const struct aqe_json *v = aqe_json_get(root, "sources")->first; v; v = v->next) {
+		const char *table = aqe_json_str(aqe_json_get(v, "table"));
+
+		ck_assert_msg(aqe_json_get(root, table) && aqe_json_get(root, table)->len, "%s",
+			      table);
+		ck_assert(*aqe_json_str(aqe_json_get(v, "source")));
+		ck_assert_uint_eq(strlen(aqe_json_str(aqe_json_get(v, "date"))), 7);
+	}
+	ck_assert_uint_gt(aqe_json_at(root, "/engineKeys/container")->len, 20);
 	ck_assert_str_eq(aqe_json_at(root, "/properties/2/id")->text, "capabilities");
 	ck_assert(!aqe_json_at(root, "/properties/2/waivable")->boolean);
 }

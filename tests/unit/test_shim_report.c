@@ -440,6 +440,75 @@ START_TEST(waivers__are_judged_over_all_files)
 }
 END_TEST
 
+/* ---- explaining ---- */
+
+#define EXPLAIN(...) run((const char *const[]){ "--explain", __VA_ARGS__, NULL })
+
+static const struct {
+	const char *file;
+	int status;
+	const char *parts[3];
+} filters[] = {
+	{ SPEC "ok-base.json",
+	  SHIM_EXIT_OK,
+	  { "the frozen filter", " 0 forbidden calls reachable", NULL } },
+	{ "tests/samples/docker-bridge.json",
+	  SHIM_EXIT_FAILED,
+	  { "socket(AF_VSOCK) on x86_64: allowed", "io_uring_setup on x86_64: allowed", NULL } },
+	{ "tests/samples/podman-default.json",
+	  SHIM_EXIT_FAILED,
+	  { "clone(CLONE_NEWUSER) on x86_64: allowed", "  unshare on x86_64: allowed", NULL } },
+	{ "tests/samples/podman-seccomp-unconfined.json", SHIM_EXIT_FAILED, { "no filter", NULL } },
+	{ BAD "dup-uid.json", SHIM_EXIT_MALFORMED, { ":12:4: duplicate key", NULL } },
+	{ "/none", SHIM_EXIT_UNDECIDED, { "/none: open", NULL } },
+};
+
+START_TEST(explain__proves_a_filter)
+{
+	const char *file = filters[_i].file;
+	const struct aqe_json *f;
+
+	ck_assert_int_eq(EXPLAIN("seccomp", file), filters[_i].status);
+	for (size_t i = 0; filters[_i].parts[i]; i++)
+		ck_assert_msg(strstr(aqe_buf_str(&out), filters[_i].parts[i]) != NULL, "%s: %s",
+			      filters[_i].parts[i], aqe_buf_str(&out));
+	ck_assert_int_eq(EXPLAIN("seccomp", "--format", "json", file), filters[_i].status);
+	f = aqe_json_get(rw_value(aqe_buf_str(&out)), "filter");
+	ck_assert_str_eq(need_text(f, "file"), file);
+	ck_assert(aqe_json_get(f, "error") || need(f, "forbidden", AQE_JSON_ARRAY));
+}
+END_TEST
+
+START_TEST(explain__every_property)
+{
+	const char *id = HARDENING_PROFILE[_i].id;
+	const struct aqe_json *doc;
+
+	ck_assert_int_eq(EXPLAIN(id), SHIM_EXIT_OK);
+	ck_assert(aqe_starts(aqe_buf_str(&out), id));
+	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), HARDENING_PROFILE[_i].why));
+	ck_assert_int_eq(EXPLAIN(id, "--format", "json"), SHIM_EXIT_OK);
+	doc = rw_value(aqe_buf_str(&out));
+	ck_assert_str_eq(need_text(doc, "id"), id);
+	ck_assert(*need_text(doc, "rules") == 'R');
+	for (const struct aqe_json *r = need(doc, "references", AQE_JSON_ARRAY)->first; r;
+	     r = r->next) {
+		ck_assert(aqe_starts(aqe_json_str(aqe_json_at(r, "/ids/0")), "CVE-"));
+		ck_assert_uint_eq(strlen(need_text(r, "date")), 7);
+		(void)need_text(r, "source");
+	}
+}
+END_TEST
+
+START_TEST(explain__usage)
+{
+	ck_assert_int_eq(EXPLAIN("nothing"), SHIM_EXIT_USAGE);
+	ck_assert_int_eq(EXPLAIN("user", SPEC "ok-base.json"), SHIM_EXIT_USAGE);
+	ck_assert_int_eq(EXPLAIN("seccomp", "a", "b"), SHIM_EXIT_USAGE);
+	ck_assert_int_eq(EXPLAIN("user", "--format", "sarif"), SHIM_EXIT_USAGE);
+}
+END_TEST
+
 /* ---- foreign words ---- */
 
 START_TEST(junit__holds_no_character_that_xml_forbids)
@@ -492,6 +561,9 @@ int main(void)
 	tcase_add_loop_test(c, waivers__are_warned_of, 0, AQE_COUNT(waivers));
 	tcase_add_test(c, waivers__of_others_are_not_mentioned);
 	tcase_add_test(c, waivers__are_judged_over_all_files);
+	tcase_add_loop_test(c, explain__proves_a_filter, 0, AQE_COUNT(filters));
+	tcase_add_loop_test(c, explain__every_property, 0, HARD_PROP_COUNT);
+	tcase_add_test(c, explain__usage);
 	tcase_add_test(c, junit__holds_no_character_that_xml_forbids);
 	tcase_add_test(c, report__lost_findings_are_an_error);
 	suite_add_tcase(s, c);
