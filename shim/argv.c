@@ -191,6 +191,11 @@ static int verb_words(struct cursor *c, struct shim_argv *ret, struct aqe_err *e
 		return 0;
 	if (rc < 0 && row->strict)
 		return rc;
+	/* crun 1.8.1 takes its value for the state directory's name (measured), runc ignores faults
+	 * of limits with it; where a container exists already the word is passed on as it came */
+	if (shim_argv_global(ret, "rootless") &&
+	    (ret->verb == SHIM_VERB_CREATE || ret->verb == SHIM_VERB_RUN))
+		return usage(c, e, "option '--rootless' is not taken by", row->name);
 	if (rc < 0) {
 		/* passed on as it came: the runtime judges its own options */
 		if (e)

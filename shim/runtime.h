@@ -70,9 +70,10 @@ void shim_claim_clear_cgroup(const char *cgroups_path, const char *id, bool kill
 
 /* ---- runtime_null.c ---- */
 
-/* Replaces /dev/null on 0, 1 and 2 by a node of our own: crun gives what it finds there to the
- * container's user, in the host's terms (pitfall 37; also without a user namespace). */
-AQE_MUST_CHECK int shim_null_protect(const struct shim_rt *rt, struct aqe_err *e);
+/* Refuses a directory or a block device on 0, 1 and 2, and replaces /dev/null there by a node of
+ * our own: crun gives what it finds there to the container's user, in the host's terms (pitfall 37;
+ * also without a user namespace). */
+AQE_MUST_CHECK int shim_streams_protect(const struct shim_rt *rt, struct aqe_err *e);
 
 /* ---- the verbs: each returns an exit status ---- */
 int shim_verb_create(struct shim_rt *rt);

@@ -157,7 +157,7 @@ static int create(struct shim_rt *rt, const struct shim_record *rec)
 	if (!argv)
 		rc = aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory for the command line");
 	else
-		rc = shim_null_protect(rt, &e);
+		rc = shim_streams_protect(rt, &e);
 	if (rc == 0)
 		rc = shim_low_exec(&rt->low, argv, rt->clean, &e);
 	(void)shim_rt_refuse(rt, &e); /* the status below is the same */

@@ -206,7 +206,7 @@ static int exec_low(struct shim_rt *rt, const struct shim_record *rec,
 	argv = extra[0] ? shim_argv_canonical(rt->arena, &rt->av, rt->low.path, extra) : NULL;
 	if (!argv)
 		return nomem(e);
-	rc = shim_null_protect(rt, e);
+	rc = shim_streams_protect(rt, e);
 	return rc < 0 ? rc : shim_low_exec(&rt->low, argv, rt->clean, e);
 }
 

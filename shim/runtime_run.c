@@ -41,7 +41,7 @@ static int create_low(struct shim_rt *rt, const struct shim_record *rec,
 	int rc = check_terminal(rt, spec, e);
 
 	if (rc == 0)
-		rc = shim_null_protect(rt, e);
+		rc = shim_streams_protect(rt, e);
 	if (rc < 0)
 		return rc;
 	argv = shim_prepare_words(rt, rec);

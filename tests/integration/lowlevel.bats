@@ -107,6 +107,23 @@ teardown() {
 
 # --- refusals: how they are told (U01, U02, U04) ----------------------------------------------------
 
+@test "a directory of the host as a standard stream is refused: from it .. leads out" {
+	local dir
+	dir=$(make_bundle stream '.process.args = ["ls", "/proc/self/fd/0/"]')
+	run low run --bundle "$dir" low-stream </etc
+	assert_status 1
+	assert_has "descriptor 0 leads to a directory of the host"
+	refute_has hostname
+	dir=$(make_bundle streams '.process.args = ["sleep", "1000"]')
+	low_create "$dir" low-streams
+	low start low-streams
+	run low exec low-streams ls /proc/self/fd/0/ </etc
+	assert_status 1
+	assert_has "descriptor 0 leads to a directory of the host"
+	low delete --force low-streams
+	assert_low_clean
+}
+
 @test "U01: the reason is on stderr and in --log, one JSON object, any stale text gone" {
 	local dir log=$AQE_TMP/low/log.json
 	dir=$(make_bundle u01 '.process.capabilities.bounding += ["CAP_SYS_ADMIN"]')

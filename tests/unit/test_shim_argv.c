@@ -132,6 +132,7 @@ static const struct {
 	{ "s events --stats ID", SHIM_VERB_EVENTS, "ID" },
 	{ "s list -q", SHIM_VERB_LIST, NULL },
 	{ "s spec --rootless", SHIM_VERB_SPEC, NULL },
+	{ "s --rootless=true kill ID 9", SHIM_VERB_KILL, "ID" },
 	{ "s features", SHIM_VERB_FEATURES, NULL },
 };
 
@@ -185,6 +186,8 @@ static const struct {
 	{ "s create -b/b ID", AQE_E_USAGE, "value must be a word of its own after" },
 	{ "s create -b", AQE_E_USAGE, "missing value for '-b'" },
 	{ "s create --pid-file= ID", AQE_E_USAGE, "empty path for option 'pid-file'" },
+	{ "s --rootless=true create ID", AQE_E_USAGE, "'--rootless' is not taken by 'create'" },
+	{ "s --rootless /x run ID", AQE_E_USAGE, "'--rootless' is not taken by 'run'" },
 	{ "s create --no-pivot ID", AQE_E_REFUSED, "option '--no-pivot'" },
 	{ "s create --no-new-keyring ID", AQE_E_REFUSED, "option '--no-new-keyring'" },
 	{ "s create --preserve-fds 1 ID", AQE_E_REFUSED, "option '--preserve-fds'" },
