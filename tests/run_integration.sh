@@ -10,17 +10,18 @@ cd "$(dirname "$0")/.." || exit 1
 AQE_SHIM=$(realpath "${AQE_SHIM-build/release/aqe-shim}")
 export AQE_SHIM
 
-# lane  engine  low  file. A lane shares one sandbox, so an engine is started once a lane.
+# lane  engine  low  file  [only tests that match]. A lane shares one sandbox, so an engine is
+# started once a lane.
 rows=$(
 	cat <<'P'
 1 podman-root crun common
 1 podman-root crun podman
 1 podman-root runc common
-1 podman-root runc podman
+1 podman-root runc podman ^(pod|health)
 1 podman-user crun common
 1 podman-user crun podman
 1 podman-user runc common
-1 podman-user runc podman
+1 podman-user runc podman ^(pod|health)
 1 podman-root crun observe
 1 podman-user crun observe
 2 docker runc common
@@ -43,10 +44,10 @@ P
 
 # Inside a sandbox: the lane's rows are in AQE_PLAN. TAP on stdout, one prefix a file.
 lane() {
-	local engine low file
-	while read -r _ engine low file; do
+	local engine low file only
+	while read -r _ engine low file only; do
 		[ -f "tests/integration/$file.bats" ] || continue
-		AQE_ENGINE=$engine AQE_LOW=$low timeout -k 10 900 bats --timing --formatter tap \
+		AQE_ENGINE=$engine AQE_LOW=$low timeout -k 10 900 bats --timing --formatter tap --filter "${only:-.}" \
 			"tests/integration/$file.bats" </dev/null 2>&1 |
 			sed -uE "s/^((not )?ok )[0-9]+ /\1$engine $low $file: /; /^[0-9]+\.\.[0-9]+$/d"
 	done <<<"$AQE_PLAN"

@@ -84,7 +84,7 @@ teardown() { usual_policy; }
 	if [ "$status" = 0 ]; then
 		assert_line "ifaces:lo "
 	else
-		assert_refused run 'network|namespaces'
+		assert_refused run 'network|namespaces|mounts|rootless'
 	fi
 	run hard_run --rm --pid container:netowner $IMG echo ran-inside
 	assert_refused run namespaces
