@@ -24,7 +24,7 @@ corpus_of() {
 	echo "tests/fuzz/corpus/$what"
 	case $what in
 	*rewrite*) echo "tests/corpus/spec tests/corpus/malformed tests/samples" ;;
-	*inspect*) echo "tests/corpus/inspect tests/corpus/malformed tests/samples" ;;
+	*inspect*) echo "tests/corpus/inspect tests/corpus/malformed tests/samples-inspect" ;;
 	json | *spec* | *verify* | oci*) echo "tests/corpus/spec tests/corpus/malformed" ;;
 	*policy*) echo "tests/corpus/policy.json" ;;
 	esac

@@ -27,7 +27,7 @@ START_TEST(samples__failed_properties)
 	AQE_AUTO_BUF struct aqe_buf want = AQE_BUF_INIT((size_t)1 << 20);
 	glob_t g;
 
-	ck_assert_int_eq(glob("tests/samples/inspect-*.json", 0, NULL, &g), 0);
+	ck_assert_int_eq(glob("tests/samples-inspect/inspect-*.json", 0, NULL, &g), 0);
 	for (size_t i = 0; i < g.gl_pathc; i++)
 		add_line(&got, g.gl_pathv[i]);
 	globfree(&g);

@@ -161,9 +161,9 @@ END_TEST
 START_TEST(rootless__limits_can_be_waived)
 {
 	const struct hard_waiver list[] = {
-		{ HARD_PIDS_LIMIT, "profile", NULL, "v1 host", "ops", RW_NOW + 1, { "f", 1 } },
-		{ HARD_MEMORY_LIMIT, "profile", NULL, "v1 host", "ops", RW_NOW + 1, { "f", 2 } },
-		{ HARD_CPU_LIMIT, "profile", NULL, "v1 host", "ops", RW_NOW, { "f", 3 } },
+		{ HARD_PIDS_LIMIT, "default", NULL, "v1 host", "ops", RW_NOW + 1, { "f", 1 } },
+		{ HARD_MEMORY_LIMIT, "default", NULL, "v1 host", "ops", RW_NOW + 1, { "f", 2 } },
+		{ HARD_CPU_LIMIT, "default", NULL, "v1 host", "ops", RW_NOW, { "f", 3 } },
 	};
 	struct hard_policy p = *policy;
 
@@ -208,13 +208,20 @@ START_TEST(root_path__in_the_bundle_or_the_store)
 }
 END_TEST
 
-START_TEST(seccomp__only_the_frozen_filter_at_a_start)
+/* The gate and a start judge a filter alike: frozen, or proved. */
+START_TEST(seccomp__frozen_or_proved)
 {
 	rw_edit(base, "/linux/seccomp/defaultAction", "\"SCMP_ACT_KILL_PROCESS\"");
 	rw_edit(base, "/linux/seccomp/defaultErrnoRet", NULL);
-	expect("structurally fine", "");
+	expect("stronger, at the gate", "");
 	ctx.host = &host;
-	expect("not frozen", "seccomp");
+	expect("stronger, at a start", "");
+	rw_edit(base, "/linux/seccomp/syscalls/-",
+		"{\"names\":[\"unshare\"],\"action\":\"SCMP_ACT_ALLOW\"}");
+	expect("weaker, at a start", "seccomp");
+	ck_assert(says(HARD_SECCOMP, "unshare is let through on x86_64"));
+	ctx.host = NULL;
+	expect("weaker, at the gate", "seccomp");
 	ck_assert_int_eq(aqe_json_set(arena, aqe_json_get(base, "linux"), "seccomp",
 				      hard_seccomp_frozen(arena)),
 			 0);
@@ -367,7 +374,7 @@ int main(void)
 	tcase_add_test(c, rootless__limits_can_be_waived);
 	tcase_add_test(c, container_id__cgroup_is_its_own);
 	tcase_add_test(c, root_path__in_the_bundle_or_the_store);
-	tcase_add_test(c, seccomp__only_the_frozen_filter_at_a_start);
+	tcase_add_test(c, seccomp__frozen_or_proved);
 	tcase_add_test(c, lsm__asked_for_where_the_kernel_has_it);
 	tcase_add_test(c, agent__own_ceilings);
 	tcase_add_test(c, image__from_the_store);
