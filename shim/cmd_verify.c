@@ -19,14 +19,16 @@
 #include "shim/core/text.h"
 #include "shim/engine_info.h"
 #include "shim/verdict.h"
+#include "shim/verify_container.h"
 #include "shim/verify_explain.h"
 #include "shim/verify_out.h"
 
-#define FILE_MAX  ((size_t)1 << 20)
-#define ARENA_MAX ((size_t)64 << 20)
-#define HELP_MAX  ((size_t)64 << 10)
+#define FILE_MAX       ((size_t)1 << 20)
+#define ARENA_MAX      ((size_t)64 << 20)
+#define CONTAINERS_MAX 64
+#define HELP_MAX       ((size_t)64 << 10)
 
-enum opt { OPT_POLICY = 1, OPT_INFO, OPT_DIGEST, OPT_FORMAT, OPT_ALL, OPT_EXPLAIN };
+enum opt { OPT_POLICY = 1, OPT_INFO, OPT_DIGEST, OPT_FORMAT, OPT_ALL, OPT_EXPLAIN, OPT_CONTAINER };
 
 static const struct aqe_cli_opt OPTS[] = {
 	{ "policy", 'p', "FILE", "the policy (default: " HARD_POLICY_DIR "/policy.json)",
@@ -37,15 +39,18 @@ static const struct aqe_cli_opt OPTS[] = {
 	{ "format", 0, "FORMAT", "text (default), json (one document a file), sarif or junit",
 	  OPT_FORMAT },
 	{ "all", 'a', NULL, "text and sarif: also what holds, and every finding", OPT_ALL },
+	{ "container", 0, "ENGINE:NAME",
+	  "podman:NAME or docker:NAME: ask the engine, and the shim's record", OPT_CONTAINER },
 	{ "explain", 0, "PROPERTY",
 	  "rule, reason and references; 'seccomp' also proves a FILE's filter", OPT_EXPLAIN },
 	{ NULL, 0, NULL, NULL, 0 },
 };
 static const struct aqe_cli_cmd CMD = {
 	.name = "verify",
-	.synopsis = "[--policy FILE] [--engine-info FILE] [--image-digest DIGEST] "
-		    "[--format text|json|sarif|junit] [--all] FILE... | "
-		    "--explain PROPERTY [FILE]",
+	.synopsis =
+		"[--policy FILE] [--engine-info FILE] [--image-digest DIGEST] "
+		"[--format text|json|sarif|junit] [--all] [--container ENGINE:NAME]... [FILE...] | "
+		"--explain PROPERTY [FILE]",
 	.about = "Judges config.json files of the OCI runtime-spec, and what podman and docker say "
 		 "with inspect and info, against the frozen profile. "
 		 "'-' is standard input. Exit status: 0 conform, 1 violate, 2 usage, 3 malformed, "
@@ -59,6 +64,8 @@ struct request {
 	struct shim_info engine; /* what `info` says */
 	enum shim_format format;
 	unsigned text_flags;
+	const char *containers[CONTAINERS_MAX];
+	int n_containers;
 	enum hard_prop explain; /* HARD_PROP_COUNT: judge */
 	struct shim_out *out;
 };
@@ -322,6 +329,93 @@ static enum shim_exit verify_file(const struct request *r, const struct hard_ctx
 	return (enum shim_exit)worst;
 }
 
+/* ---- a container ---- */
+
+static int read_engine(const char *word, struct request *mine, struct doc *d, struct aqe_err *e)
+{
+	AQE_AUTO_BUF struct aqe_buf inspect = AQE_BUF_INIT(FILE_MAX);
+	AQE_AUTO_BUF struct aqe_buf info = AQE_BUF_INIT(FILE_MAX);
+	int rc = shim_container_ask(word, &inspect, &info, e);
+
+	if (rc == 0)
+		rc = shim_engine_info(aqe_buf_str(&info), info.len, &mine->engine, e);
+	if (rc == 0)
+		rc = parse(d, &inspect, e);
+	if (rc < 0)
+		return rc;
+	mine->info = word;
+	if (d->shape.code != AQE_OK ||
+	    (d->kind != OCI_INSPECT_PODMAN_CONTAINER && d->kind != OCI_INSPECT_DOCKER_CONTAINER))
+		return aqe_err_set(e, AQE_E_UNKNOWN, 0, "the engine did not write one container");
+	return 0;
+}
+
+/* What the engine says, and what the container really is when the shim knows it: that decides. */
+static int judge_container(struct request *mine, struct hard_ctx ctx, struct doc *d,
+			   struct shim_judged *j, struct hard_report *reports)
+{
+	struct shim_effective eff = { false, NULL };
+	struct item it = { .file = j->file, .doc = d, .error = &j->error };
+	const struct aqe_json *state;
+	int64_t pid = 0;
+	int rc = read_engine(j->file, mine, d, &j->error);
+
+	if (rc < 0)
+		return rc;
+	it.object = d->root->type == AQE_JSON_ARRAY ? d->root->first : d->root;
+	rc = judge_item(mine, &ctx, &it, j, &reports[0]);
+	if (rc < 0)
+		return rc;
+	state = aqe_json_get(it.object, "State");
+	if (aqe_json_get_i64(state, "Pid", 0, INT32_MAX, &pid, &j->error) < 0)
+		return j->error.code;
+	set_info(&ctx, &mine->engine, oci_inspect_is_podman(d->kind));
+	rc = shim_container_effective(d->arena, &ctx, aqe_json_str(aqe_json_get(it.object, "Id")),
+				      (pid_t)pid, &reports[1], &eff, &j->error);
+	if (eff.found) {
+		j->kind = "container";
+		j->report = &reports[1];
+		j->inspect = &reports[0];
+		j->kernel = eff.kernel;
+	}
+	return rc;
+}
+
+static enum shim_exit verify_container(const struct request *r, const struct hard_ctx *ctx,
+				       const char *word)
+{
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(ARENA_MAX);
+	struct doc d = { .arena = a, .shape = AQE_ERR_INIT };
+	struct request mine = *r;
+	struct hard_report reports[2];
+	struct shim_judged j = { .file = word,
+				 .kind = "inspect",
+				 .report = &reports[0],
+				 .error = AQE_ERR_INIT,
+				 .now_s = ctx->now_s };
+	struct aqe_err e = AQE_ERR_INIT;
+	int rc;
+
+	if (!a) {
+		(void)aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory");
+		return (enum shim_exit)fail(SHIM_EXIT_UNDECIDED, &e);
+	}
+	hard_report_init(&reports[0], a);
+	hard_report_init(&reports[1], a);
+	rc = judge_container(&mine, *ctx, &d, &j, reports);
+	if (rc < 0) {
+		hard_report_init(&reports[0], a); /* nothing half-judged is shown */
+		j.report = &reports[0];
+		j.inspect = NULL;
+		j.verdict = verdict_of_error(rc);
+	} else {
+		j.verdict = verdict_of(j.report);
+	}
+	if (shim_out_add(r->out, &j, &e) < 0)
+		return (enum shim_exit)fail(SHIM_EXIT_UNDECIDED, &e);
+	return shim_verdict_exit(j.verdict);
+}
+
 /* ---- the command ---- */
 
 static int take_option(struct request *r, int id, const char *value, struct aqe_err *e)
@@ -343,6 +437,12 @@ static int take_option(struct request *r, int id, const char *value, struct aqe_
 	case OPT_ALL:
 		r->text_flags |= SHIM_TEXT_ALL;
 		return 0;
+	case OPT_CONTAINER:
+		if (r->n_containers == CONTAINERS_MAX)
+			return aqe_err_set(e, AQE_E_USAGE, 0, "verify: more than %d containers",
+					   CONTAINERS_MAX);
+		r->containers[r->n_containers++] = value;
+		return shim_container_check(value, e);
 	case OPT_EXPLAIN:
 		r->explain = hard_prop_by_id(value);
 		if (r->explain == HARD_PROP_COUNT)
@@ -384,7 +484,7 @@ static int read_words(int argc, char **argv, struct request *r, struct aqe_err *
 			       : aqe_err_set(e, AQE_E_USAGE, 0,
 					     "verify: --explain takes one file for 'seccomp' and "
 					     "none for others, and writes text or json");
-	if (n == 0)
+	if (n == 0 && r->n_containers == 0)
 		return aqe_err_set(e, AQE_E_USAGE, 0,
 				   "verify: no file given; '-' is standard input");
 	return n;
@@ -446,13 +546,15 @@ static int verify(struct request *r, struct hard_ctx *ctx, int files, char **arg
 
 	if (!ready)
 		worst = fail(worst, &fault);
-	for (int i = 0; rc == 0 && i < files; i++) {
+	for (int i = 0; rc == 0 && i < r->n_containers + files; i++) {
+		const bool asked = i < r->n_containers;
+		const char *word = asked ? r->containers[i] : argv[i - r->n_containers];
 		int status = worst;
 
-		if (ready)
-			status = (int)verify_file(r, ctx, argv[i]);
+		if (!ready)
+			rc = without(r, word, &fault, &e);
 		else
-			rc = without(r, argv[i], &fault, &e);
+			status = (int)(asked ? verify_container : verify_file)(r, ctx, word);
 		worst = status > worst ? status : worst;
 	}
 	if (rc == 0)

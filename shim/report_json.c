@@ -66,8 +66,21 @@ static void put_waiver(struct aqe_buf *b, const struct hard_waiver *w)
 	(void)aqe_buf_addf(b, ",\"line\":%u}", w->where.line);
 }
 
-static void put_property(struct aqe_buf *b, const struct hard_report *r, enum hard_prop prop)
+/* What the engine's inspect says about the same property. */
+static void put_inspect(struct aqe_buf *b, const struct hard_report *r, enum hard_prop prop)
 {
+	const struct hard_finding *f = shim_finding_of(r->first, prop);
+
+	(void)aqe_buf_puts(b, ",\"inspect\":{\"result\":");
+	aqe_json_emit_str(b, hard_result_name(r->result[prop]));
+	put_member(b, "pointer", f ? f->pointer : NULL);
+	put_member(b, "found", f ? f->found : NULL);
+	(void)aqe_buf_putc(b, '}');
+}
+
+static void put_property(struct aqe_buf *b, const struct shim_judged *j, enum hard_prop prop)
+{
+	const struct hard_report *r = j->report;
 	const struct hard_prop_row *row = &HARDENING_PROFILE[prop];
 	const struct hard_finding *f = shim_finding_of(r->first, prop);
 
@@ -85,6 +98,8 @@ static void put_property(struct aqe_buf *b, const struct hard_report *r, enum ha
 		put_waiver(b, r->waiver[prop]);
 	if (r->result[prop] == HARD_PASS && r->declared[prop])
 		put_member(b, "declared", r->declared[prop]);
+	if (j->inspect)
+		put_inspect(b, j->inspect, prop);
 	put_more(b, f, prop);
 	(void)aqe_buf_putc(b, '}');
 }
@@ -121,6 +136,8 @@ void shim_report_json(const struct shim_judged *j, const struct shim_waivers *li
 	put_member(b, "kind", j->kind);
 	if (j->dialect)
 		put_member(b, "dialect", j->dialect);
+	if (j->kernel)
+		put_member(b, "kernel", j->kernel);
 	put_member(b, "verdict", shim_verdict_name(j->verdict));
 	if (j->error.code != AQE_OK) {
 		(void)aqe_buf_puts(b, ",\"error\":{\"code\":");
@@ -133,7 +150,7 @@ void shim_report_json(const struct shim_judged *j, const struct shim_waivers *li
 	for (unsigned i = 0; i < HARD_PROP_COUNT; i++) {
 		if (i)
 			(void)aqe_buf_putc(b, ',');
-		put_property(b, j->report, (enum hard_prop)i);
+		put_property(b, j, (enum hard_prop)i);
 	}
 	(void)aqe_buf_putc(b, ']');
 	put_warnings(b, list);

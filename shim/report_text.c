@@ -135,6 +135,31 @@ static void put_property(struct aqe_buf *b, const struct shim_judged *j, enum ha
 	}
 }
 
+/* Declared and effective side by side, where they differ; with ALL everywhere. */
+static void put_inspect(struct aqe_buf *b, const struct shim_judged *j, unsigned flags)
+{
+	for (unsigned i = 0; i < HARD_PROP_COUNT; i++) {
+		const enum hard_prop prop = (enum hard_prop)i;
+		const enum hard_result said = j->inspect->result[i], is = j->report->result[i];
+		const struct hard_finding *f = shim_finding_of(j->inspect->first, prop);
+
+		if (said == is && !(flags & SHIM_TEXT_ALL))
+			continue;
+		put_place(b, j->file, 0, 0);
+		(void)aqe_buf_addf(b, "%s: declared ", HARDENING_PROFILE[i].id);
+		put_result(b, said, flags);
+		(void)aqe_buf_puts(b, ", effective ");
+		put_result(b, is, flags);
+		if (f) {
+			(void)aqe_buf_puts(b, "; the engine says");
+			put_finding(b, f);
+		}
+		(void)aqe_buf_putc(b, '\n');
+	}
+	put_place(b, j->file, 0, 0);
+	(void)aqe_buf_addf(b, "judged by the shim's record; kernel %s\n", j->kernel);
+}
+
 static void put_summary(struct aqe_buf *b, const struct shim_judged *j, unsigned flags)
 {
 	static const enum hard_result colours[] = {
@@ -169,5 +194,7 @@ void shim_report_text(const struct shim_judged *j, unsigned flags, struct aqe_bu
 	for (unsigned i = 0; (j->error.code == AQE_OK || j->judged) && i < HARD_PROP_COUNT; i++)
 		if (j->report->result[i] != HARD_PASS || (flags & SHIM_TEXT_ALL))
 			put_property(b, j, (enum hard_prop)i, flags);
+	if (j->inspect && j->kernel)
+		put_inspect(b, j, flags);
 	put_summary(b, j, flags);
 }

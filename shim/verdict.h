@@ -28,7 +28,11 @@ struct shim_judged {
 	const struct hard_report *report; /* never NULL; all unknown when there is an error */
 	struct aqe_err error;             /* code 0: none */
 	bool judged;                      /* the report stands although there is an error */
-	int64_t now_s;                    /* for waivers that end soon */
+	/* A container that went through the shim: `report` is what it really is, and this what its
+	 * engine's inspect says; else NULL. */
+	const struct hard_report *inspect;
+	const char *kernel; /* with `inspect`: was the kernel read back? */
+	int64_t now_s;      /* for waivers that end soon */
 };
 
 const char *shim_verdict_name(enum shim_verdict verdict);

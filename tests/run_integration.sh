@@ -24,10 +24,13 @@ rows=$(
 1 podman-user runc podman ^(pod|health)
 1 podman-root crun observe
 1 podman-user crun observe
+1 podman-root crun gate
+1 podman-user crun gate
 2 docker runc common
 2 docker crun common
 2 docker runc docker
 2 docker runc observe
+2 docker runc gate
 2 docker-remap runc common
 2 docker-remap crun common
 2 docker-remap runc docker

@@ -139,6 +139,10 @@ static const struct {
 	{ { "--format", NULL }, "value is missing" },
 	{ { "--image-digest", "latest", "f", NULL }, "sha256:" },
 	{ { "--image-digest", "SHA256:00", "f", NULL }, "sha256:" },
+	{ { "--container", "nerdctl:x", NULL }, "podman:NAME or docker:NAME" },
+	{ { "--container", "podman:", NULL }, "podman:NAME" },
+	{ { "--container", "podman:-x", NULL }, "podman:NAME" },
+	{ { "--container", "docker:a b", NULL }, "podman:NAME" },
 	{ { "--frobnicate", "f", NULL }, "unknown option" },
 	{ { "--pol", "f", "f", NULL }, "unknown option" },
 };
