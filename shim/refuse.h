@@ -5,13 +5,14 @@
 #define AQE_SHIM_REFUSE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shim/core/buf.h"
 
 /* Longest text in bytes; the record in the log file stays below 2,000 with its frame, podman's
  * conmon garbles longer ones. */
-#define SHIM_REFUSE_MAX 1900
+#define SHIM_REFUSE_MAX ((size_t)1900)
 
 struct shim_log {
 	const char *path; /* --log, or NULL */

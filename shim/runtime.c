@@ -75,9 +75,10 @@ bool shim_rt_observing(struct shim_rt *rt)
 {
 	struct hard_policy *policy = NULL;
 	struct aqe_err ignored = AQE_ERR_INIT;
-	bool observing =
-		shim_rt_policy(rt, &policy, &ignored) == 0 && policy->mode == HARD_MODE_OBSERVE;
+	bool observing = false;
 
+	if (shim_rt_policy(rt, &policy, &ignored) == 0 && policy)
+		observing = policy->mode == HARD_MODE_OBSERVE;
 	hard_policy_free(policy);
 	return observing;
 }
@@ -127,8 +128,8 @@ int shim_rt_context(struct shim_rt *rt, const struct shim_record *r, struct hard
 	rc = hard_host_read(host, e);
 	if (rc == 0)
 		rc = hard_policy_empty(&policy, e);
-	if (rc < 0)
-		return rc;
+	if (rc < 0 || !policy)
+		return rc < 0 ? rc : AQE_E_INTERNAL;
 	policy->mode = r->mode;
 	policy->uid = r->uid;
 	policy->gid = r->gid;

@@ -15,6 +15,7 @@
 #include "shim/core/text.h"
 #include "shim/env.h"
 #include "shim/runtime.h"
+#include "shim/runtime_judge.h"
 
 #define CGROUP_ROOT    "/sys/fs/cgroup"
 #define CGROUP_DIRS    64
@@ -118,6 +119,7 @@ static int take_over(struct shim_rt *rt, struct aqe_err *e)
 		if (rc < 0)
 			return rc;
 	}
+	shim_pin_release(rt->dir.path); /* of a call that was killed */
 	for (size_t i = 0; i < AQE_COUNT(stale); i++) {
 		if (unlinkat(rt->dir.fd, stale[i], 0) < 0 && errno != ENOENT)
 			return aqe_err_set(e, AQE_E_SYS, errno, "remove the stale '%s'", stale[i]);
@@ -173,7 +175,7 @@ static void kill_members(int group)
 /* `root` is one hierarchy. A group stays busy until its dying members are gone. */
 static void clear_group(int root, const char *path, bool kill_all)
 {
-	struct timespec pause = { 0, 10 * 1000 * 1000 };
+	struct timespec pause = { 0, 10000000 };
 	struct aqe_err ignored = AQE_ERR_INIT;
 	AQE_AUTO_FD int group = -1;
 

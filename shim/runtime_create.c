@@ -159,7 +159,7 @@ static int create(struct shim_rt *rt, const struct shim_record *rec)
 	else
 		rc = shim_streams_protect(rt, &e);
 	if (rc == 0)
-		rc = shim_low_exec(&rt->low, argv, rt->clean, &e);
+		(void)!shim_low_exec(&rt->low, argv, rt->clean, &e); /* returns only on failure */
 	(void)shim_rt_refuse(rt, &e); /* the status below is the same */
 	take_back(rt);
 	return SHIM_EXIT_FAILED;

@@ -155,12 +155,13 @@ static int run(const struct shim_low *low, struct aqe_proc_opts *o, int *ret_sta
 	int rc;
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", low->fd);
-	o->path = path;
 	/* an engine that ignores SIGCHLD would leave us without an exit status */
 	if (sigaction(SIGCHLD, &plain, &before) < 0)
 		return aqe_err_set(e, AQE_E_SYS, errno, "watch children");
+	o->path = path;
 	rc = aqe_proc_run(o, ret_status, e);
 	(void)sigaction(SIGCHLD, &before, NULL); /* cannot fail where it could be set */
+	o->path = NULL;                          /* ends with this function */
 	return rc;
 }
 
