@@ -127,7 +127,8 @@ int hard_verify(const struct hard_ctx *ctx, const struct aqe_json *spec, struct 
 	v.entry = ctx->entry || ctx->image
 			  ? ctx->entry
 			  : hard_verify_entry(ctx->policy, spec, ctx->image_digest);
-	v.no_cgroup = ctx->host && ctx->host->in_userns && !ctx->host->cgroup_limits;
+	v.no_cgroup =
+		ctx->no_cgroup || (ctx->host && ctx->host->in_userns && !ctx->host->cgroup_limits);
 	for (size_t i = 0; i < AQE_COUNT(subjects); i++)
 		subjects[i].judge(&v);
 	for (size_t i = 0; i < AQE_COUNT(subjects); i++)

@@ -306,11 +306,18 @@ static int judge(struct known *k, const struct hard_ctx *gate, pid_t pid,
 		 struct hard_report *report, struct shim_effective *ret, struct aqe_err *e)
 {
 	struct hard_ctx ctx = *gate;
+	struct hard_host *host = aqe_arena_alloc(k->arena, sizeof(*host));
 	struct oci_identity image;
 	int rc = recorded_image(k, &image, e);
 
+	if (rc == 0 && !host)
+		rc = aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the host's facts");
+	if (rc == 0)
+		rc = hard_host_read(host, e);
 	if (rc < 0)
 		return rc;
+	/* the rest of `host` is ours, not that of a rootless engine's namespace */
+	ctx.no_cgroup = k->state.rootless && !host->cgroup_v2;
 	ctx.image = &image;
 	if (image.known)
 		ctx.entry = hard_policy_image(ctx.policy, image.image_id, image.digests,
