@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154,SC2119,SC2120
 # Bundles without an engine: aqe-shim called as an engine would call it, on `runc spec`'s document.
 # Needs env.bash. The image is unknown here, so the policy waives `digest`.
 
@@ -66,6 +66,14 @@ low_cycle() {
 }
 
 stopped() { [ "$(low state "$1" | jq -r .status)" = stopped ]; }
+
+# Removes what a failed test left, by the bare runtime.
+low_sweep() {
+	local d
+	for d in "/run/low-$AQE_LOW"/*; do
+		[ ! -e "$d" ] || low_bare delete --force "$(basename "$d")" >/dev/null 2>&1 || :
+	done
+}
 
 low_leaks() {
 	find "/run/low-$AQE_LOW" /run/aqe-shim -mindepth 1 -maxdepth 1 -type d ! -name '.*' 2>&1 | grep -v 'No such file' | sed 's/^/state: /'

@@ -12,10 +12,7 @@ setup_file() {
 	export SHIM
 }
 teardown() {
-	local id
-	for id in $(ls "/run/low-$AQE_LOW" 2>/dev/null); do
-		low_bare delete --force "$id" >/dev/null 2>&1 || :
-	done
+	low_sweep
 	low_policy
 }
 
@@ -166,8 +163,8 @@ teardown() {
 	rm "$POLICY"
 	run to_file low create --bundle "$(make_bundle u02)" low-u02
 	assert_status 1
-	! grep -qiE 'no such file|permission denied' <<<"$output"
 	assert_has "$POLICY"
+	run ! grep -iE 'no such file|permission denied' <<<"$output"
 	assert_low_clean
 }
 

@@ -12,11 +12,8 @@ setup_file() {
 	export SHIM
 }
 teardown() {
-	local id
 	rm -rf /etc/aqe-shim
-	for id in $(ls "/run/low-$AQE_LOW" 2>/dev/null); do
-		low_bare delete --force "$id" >/dev/null 2>&1 || :
-	done
+	low_sweep
 	low_policy
 	assert_low_clean
 }

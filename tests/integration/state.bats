@@ -16,10 +16,7 @@ setup() {
 	mkdir -m 700 /run/aqe-shim
 }
 teardown() {
-	local id
-	for id in $(ls "/run/low-$AQE_LOW" 2>/dev/null); do
-		low_bare delete --force "$id" >/dev/null 2>&1 || :
-	done
+	low_sweep
 	chattr -i /run/aqe-shim 2>/dev/null || :
 	while mountpoint -q /run/aqe-shim; do umount /run/aqe-shim; done
 	rm -rf /run/aqe-shim
