@@ -42,6 +42,8 @@ rows=$(
 2 podman-root crun differential
 2 podman-root crun kill
 2 podman-root runc kill
+2 podman-root crun effect
+2 podman-root runc effect
 P
 )
 
