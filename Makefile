@@ -141,6 +141,11 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ $(DYN_LIBS) $(LDFLAGS)
 
+# Programs that tests run inside containers: linked as the runtime is, so that they need nothing there.
+$(B)/tools/%: $(B)/tests/tools/%.o $(B)/libaqe.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(SHIM_LINK) -o $@ $^ $(SHIM_LIBS) $(LDFLAGS)
+
 $(B)/bench/%: $(B)/tests/bench/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(TEST_LINK) -o $@ $^ $(DYN_LIBS) $(LDFLAGS)

@@ -546,3 +546,12 @@ teardown() {
 	assert_low_clean
 	[ "$(stat -c '%u:%g %a' /dev/null)" = "0:0 666" ]
 }
+
+@test "every call the proof denies is denied in the kernel, inside a container" {
+	local dir
+	make -s build/release/tools/denied_calls
+	dir=$(make_bundle denied '.process.args = ["/bin/denied_calls"]')
+	install -m 755 build/release/tools/denied_calls "$dir/rootfs/bin/denied_calls"
+	run low_cycle "$dir" denied
+	assert_match 'denied [0-9]{3,}, mismatches 0'
+}
