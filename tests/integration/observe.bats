@@ -23,8 +23,10 @@ normalise() {
 # same VERB ARGUMENT...: once with the bare runtime, once through the shim
 same() {
 	local a b ra=0 rb=0
-	a=$(bare "$@" 2>&1 </dev/null) || ra=$?
-	b=$(shim "$@" 2>&1 </dev/null) || rb=$?
+	# each stream for itself: engines do not keep the order between the two
+	a=$(bare "$@" 2>"$AQE_TMP/bare.err" </dev/null) || ra=$?
+	b=$(shim "$@" 2>"$AQE_TMP/shim.err" </dev/null) || rb=$?
+	a+=$'\n'$(cat "$AQE_TMP/bare.err") b+=$'\n'$(cat "$AQE_TMP/shim.err")
 	if [ "$ra" != "$rb" ] || [ "$(normalise <<<"$a")" != "$(normalise <<<"$b")" ]; then
 		echo "$*: bare exit status $ra, observed $rb"
 		diff <(normalise <<<"$a") <(normalise <<<"$b")
