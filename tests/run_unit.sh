@@ -1,31 +1,30 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs unit test programs: run_unit.sh [--valgrind] PROGRAM...
+# Runs unit test programs, one a processor: run_unit.sh [--valgrind] PROGRAM...
 # Counts check's own cases; a program that crashes, hangs or was not built is one failure.
 # The last line is "unit: N passed, N failed".
 set -u
 
-limit=180
+limit=600
 wrap=()
 if [ "${1-}" = --valgrind ]; then
 	shift
-	limit=900
+	limit=1800
 	wrap=(valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite)
 	export CK_FORK=no
 fi
-pass=0
-fail=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-for t in "$@"; do
-	if [ ! -x "$t" ]; then
-		echo "not ok $t: not built"
-		fail=$((fail + 1))
-		continue
-	fi
-	CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT-60} timeout -k 5 "$limit" "${wrap[@]}" "$t" >"$log" 2>&1
+export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT-60}
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+# Writes $out/NAME.log (the program's output) and $out/NAME.result: "passed failed exit-status".
+one() {
+	local t=$1 name line checks bad rc
+	name=$(basename "$t")
+	# a session of its own: nothing a test signals can be this script
+	setsid -w timeout -k 5 "$limit" "${wrap[@]}" "$t" >"$out/$name.log" 2>&1 </dev/null
 	rc=$?
-	line=$(grep -E '^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' "$log" | tail -n 1)
+	line=$(grep -E '^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' "$out/$name.log" | tail -n 1)
 	checks=$(sed -n 's/.*Checks: \([0-9]*\),.*/\1/p' <<<"$line")
 	bad=$(sed -n 's/.*Failures: \([0-9]*\), Errors: \([0-9]*\).*/\1 + \2/p' <<<"$line")
 	bad=$((bad))
@@ -35,14 +34,29 @@ for t in "$@"; do
 		bad=$((bad + 1))
 		checks=$((checks + 1))
 	fi
-	if [ "$bad" = 0 ]; then
-		echo "ok $(basename "$t"): $checks"
+	echo "$((checks - bad)) $bad $rc" >"$out/$name.result"
+}
+
+jobs_max=${JOBS-$(nproc)}
+for t in "$@"; do
+	one "$t" &
+	[ "$(jobs -rp | wc -l)" -lt "$jobs_max" ] || wait -n
+done
+wait
+
+pass=0
+fail=0
+for t in "$@"; do
+	name=$(basename "$t")
+	read -r p f rc <"$out/$name.result"
+	if [ "$f" = 0 ]; then
+		echo "ok $name: $p"
 	else
-		echo "not ok $(basename "$t"): $bad of $checks failed, exit status $rc"
-		grep -vE '^(Running suite|[0-9]+%: Checks)' "$log" | head -n 60 | sed 's/^/    /'
+		echo "not ok $name: $f of $((p + f)) failed, exit status $rc"
+		grep -vE '^(Running suite|[0-9]+%: Checks)' "$out/$name.log" | head -n 60 | sed 's/^/    /'
 	fi
-	pass=$((pass + checks - bad))
-	fail=$((fail + bad))
+	pass=$((pass + p))
+	fail=$((fail + f))
 done
 echo "unit: $pass passed, $fail failed"
 [ "$fail" = 0 ]
