@@ -91,7 +91,7 @@ teardown() { usual_policy; }
 	if [ "$status" = 0 ]; then
 		assert_line "pid=1"
 	else
-		assert_refused run namespaces
+		assert_refused run 'namespaces|rootless'
 	fi
 	engine_clean
 }

@@ -197,7 +197,7 @@ if echo x >/tmp/probe; then echo tmp=writable; fi
 grep -E ' (/|/tmp|/run|/dev|/proc|/sys) ' /proc/mounts | while read -r _ dst type opts _; do
 	[ "$dst" = / ] && type=root
 	echo "mount $dst $type $opts"
-done
+done | sort # podman's order of mounts is random
 echo "nofile=$(ulimit -n) core=$(ulimit -c)"
 for n in pid net ipc uts mnt user; do echo "ns-$n=$(readlink /proc/self/ns/$n)"; done
 if unshare -U true 2>/dev/null; then echo unshare=allowed; else echo unshare=denied; fi

@@ -27,9 +27,15 @@ setup_file() {
 	}
 }
 
+# Podman itself leaves the group of a removed pod in the hierarchies it does not manage, with the
+# bare runtimes too.
 @test "no container cgroup" {
-	run find /sys/fs/cgroup -mindepth 2 -type d -name '*[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]*'
-	[ -z "$output" ]
+	run find /sys/fs/cgroup -mindepth 2 -type d -regextype posix-extended -regex '.*[0-9a-f]{12}[^/]*' \
+		! -regex '.*/libpod_parent/[0-9a-f]{64}'
+	[ -z "$output" ] || {
+		echo "$output"
+		false
+	}
 }
 
 @test "no mount of a container and no network namespace" {
