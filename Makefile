@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# aqe-shim. `make` builds build/release/aqe-shim; `make help` lists the rest.
+# aqe-shim. `make` builds build/release/aqe-shim and aqe; `make help` lists the rest.
 # One non-recursive makefile; output only below build/<mode>/.
 
 MODE    ?= release
@@ -12,7 +12,7 @@ WERROR  ?= 0
 FUZZ_TIME ?= 30
 JOBS    ?= $(shell nproc)
 
-MODULES := shim/core oci hardening netpolicy cache audit hooks
+MODULES := shim/core oci hardening netpolicy netpolicy/egress cache audit hooks shim/aqe shim/supervisor shim/sandbox
 LIB_SRC := $(sort $(foreach m,$(MODULES),$(wildcard $(m)/*.c)) $(filter-out shim/main_%.c,$(wildcard shim/*.c)))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 MAINS   := $(sort $(patsubst shim/main_%.c,%,$(wildcard shim/main_*.c)))
@@ -55,8 +55,10 @@ SECURE_LINK := -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code -Wl,--as-need
 
 # The runtime is linked statically: an engine's LD_LIBRARY_PATH or working directory cannot change
 # what it loads, and a start does not pay for the dynamic linker.
-SHIM_LIBS := -lyajl_s -lseccomp -lcap -lmd
-DYN_LIBS  := -lyajl -lseccomp -lcap -lmd
+SHIM_LIBS := -lyajl_s -lseccomp -lcap -lmd -lsodium -lsqlite3 -lm -lpthread
+DYN_LIBS  := -lyajl -lseccomp -lcap -lmd -lsodium -lsqlite3 -lm -lpthread
+# aqe, and the tests of its parts; the linker leaves out what a program does not use.
+AQE_LIBS  := $(DYN_LIBS) -lcurl -lhiredis -larchive
 
 san_flags := -O1 -fno-omit-frame-pointer
 ifeq ($(MODE),release)
@@ -91,7 +93,7 @@ ALL_CFLAGS = $(BASE) $(WARN) $(MODE_CFLAGS) $(CPPFLAGS) $(CFLAGS)
 
 .PHONY: all help check check-asan check-valgrind fuzz fuzz-replay bench lint analyze coverage compdb \
 	golden install uninstall clean demo test setup unit-programs fuzz-programs bench-programs FORCE
-## all (default):             build/release/aqe-shim
+## all (default):             build/release/aqe-shim, build/release/aqe
 all: $(BINS)
 
 help:
@@ -130,7 +132,10 @@ $(B)/aqe-shim: $(B)/shim/main_shim.o $(B)/libaqe.a
 
 $(B)/unit/%: $(B)/tests/unit/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(TEST_LINK) $(TEST_WRAP) -o $@ $^ -lcheck -lsubunit -lm -lrt -lpthread $(DYN_LIBS) $(LDFLAGS)
+	$(CC) $(ALL_CFLAGS) $(TEST_LINK) $(TEST_WRAP) -o $@ $^ -lcheck -lsubunit -lm -lrt -lpthread $(AQE_LIBS) $(LDFLAGS)
+
+$(B)/aqe: $(B)/shim/main_aqe.o $(B)/libaqe.a
+	$(CC) $(ALL_CFLAGS) $(TEST_LINK) -o $@ $^ $(AQE_LIBS) $(LDFLAGS)
 
 # A unit test that includes this header can make the n-th allocation fail.
 FAULT_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell grep -sl 'tests/fakes/fake_alloc\.h' tests/unit/*.c))
@@ -139,7 +144,7 @@ $(FAULT_TESTS): private TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=real
 
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ $(DYN_LIBS) $(LDFLAGS)
+	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ $(AQE_LIBS) $(LDFLAGS)
 
 # Programs that tests run inside containers: linked as the runtime is, so that they need nothing there.
 $(B)/tools/%: $(B)/tests/tools/%.o $(B)/libaqe.a
@@ -148,7 +153,7 @@ $(B)/tools/%: $(B)/tests/tools/%.o $(B)/libaqe.a
 
 $(B)/bench/%: $(B)/tests/bench/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(TEST_LINK) -o $@ $^ $(DYN_LIBS) $(LDFLAGS)
+	$(CC) $(ALL_CFLAGS) $(TEST_LINK) -o $@ $^ $(AQE_LIBS) $(LDFLAGS)
 
 .SECONDARY: $(UNIT:%=$(B)/tests/unit/%.o) $(FUZZERS:%=$(B)/tests/fuzz/%.o) $(BENCHES:%=$(B)/tests/bench/%.o)
 unit-programs: $(UNIT:%=$(B)/unit/%)

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* aqe's commands. Each takes its own words (argv[0] is the command's name), prints through stdio
+ * and returns an enum shim_exit. */
+#ifndef AQE_AQE_CMDS_H
+#define AQE_AQE_CMDS_H
+
+#include <stddef.h>
+
+struct shim_aqe_command {
+	const char *name, *about;
+	int (*fn)(int argc, char **argv);
+};
+/* In the order of `aqe --help`. */
+extern const struct shim_aqe_command SHIM_AQE_COMMANDS[];
+extern const size_t SHIM_AQE_COMMANDS_COUNT;
+
+#endif
