@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* The policy file's section "network", merged with the built-in table: one read-only snapshot with
+ * a row per agent type. */
+#ifndef AQE_NETPOLICY_POLICY_H
+#define AQE_NETPOLICY_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "netpolicy/address.h"
+#include "netpolicy/limiter.h"
+#include "netpolicy/rules.h"
+#include "shim/core/arena.h"
+#include "shim/core/err.h"
+#include "shim/core/json.h"
+#include "shim/core/sha256.h"
+
+enum netpol_mode { NETPOL_MODE_REPORT, NETPOL_MODE_ENFORCE };
+enum netpol_sni { NETPOL_SNI_OFF, NETPOL_SNI_AUDIT, NETPOL_SNI_ENFORCE };
+enum netpol_access { NETPOL_ACCESS_ISOLATED, NETPOL_ACCESS_WHITELISTED };
+enum netpol_store_error { NETPOL_STORE_LOCAL, NETPOL_STORE_DENY };
+
+/* Limits of one service; 0 of a byte cap: none. */
+struct netpol_limits {
+	uint32_t connections, tunnels;
+	uint32_t connect_ms, header_ms, first_byte_ms;
+	uint32_t idle_s, lifetime_s;
+	uint64_t bytes_up, bytes_down; /* of one tunnel */
+};
+
+/* http://127.0.0.1:3129/NAME/... */
+struct netpol_gateway {
+	const char *name;            /* [a-z0-9-] */
+	const char *upstream;        /* "https://api.example.com/v1", no trailing slash */
+	const char *credential_file; /* absolute path outside the container, or NULL */
+	const char *header;          /* the header that carries it, "authorization" */
+	const char *prefix;          /* put before it, "Bearer ", or "" */
+	const char *const *types;    /* agent types that have it; n_types 0: all */
+	size_t n_types;
+	bool has_rate;
+	struct netpol_rate rate;
+	struct netpol_where where;
+};
+
+/* Everything in force for one agent type. */
+struct netpol_type {
+	const char *name;
+	enum netpol_access access;
+	enum netpol_mode mode;
+	enum netpol_sni sni;
+	bool wildcard_apex;
+	bool host_strict;        /* a Host header that differs is refused instead of replaced */
+	bool websocket;          /* Upgrade on plain HTTP is tunnelled instead of refused */
+	bool socks, transparent; /* front ends beside the HTTP proxy */
+	struct netpol_rules *rules;
+	const struct netpol_cidr *cidrs;
+	size_t n_cidrs;
+	struct netpol_rate rate;
+	uint32_t timeout_ms; /* of one plain request */
+	struct netpol_limits limits;
+	struct netpol_where where; /* of the row itself */
+	struct netpol_where rate_where, mode_where, apex_where, sni_where, cidr_where;
+};
+
+struct netpol_cluster {
+	const char *address; /* "host:port" or "/absolute/socket"; NULL: no cluster */
+	const char *password_file;
+	const char *prefix; /* of the keys, "aqe:" */
+	enum netpol_store_error on_store_error;
+	uint32_t timeout_ms;
+};
+
+struct netpol_policy {
+	struct aqe_arena *arena; /* owns everything below, and the struct */
+	unsigned refs;
+	const struct netpol_type *types; /* the last one is "default" */
+	size_t n_types;
+	const struct netpol_gateway *gateways;
+	size_t n_gateways;
+	struct netpol_cluster cluster;
+	const char *upstream_proxy;   /* "host:port" or NULL */
+	char digest[AQE_DIGEST_TEXT]; /* of what is in force: stamped on processes and audit rows */
+};
+
+/* A row of the built-in table, given by the composition (hardening/agents.c owns the figures). */
+struct netpol_base {
+	const char *type;
+	bool whitelisted;
+	const char *domains; /* comma-separated */
+	struct netpol_rate rate;
+	uint32_t timeout_ms;
+};
+/* One file's section "network", from the policy reader. */
+struct netpol_section {
+	const char *file;
+	const struct aqe_json *root; /* an object with places */
+	bool user; /* of the user's tier: may only tighten what the sections before it say */
+};
+
+/* Builds the snapshot: base rows (one must be "default"), then the sections in order. A member that
+ * two files of a tier set is an error. Trees and strings must live until this returns only. Errors
+ * are "FILE:LINE: ..." */
+AQE_MUST_CHECK int netpol_policy_build(const struct netpol_base *base, size_t n_base,
+				       const struct netpol_section *sections, size_t n_sections,
+				       struct netpol_policy **ret, struct aqe_err *e);
+struct netpol_policy *netpol_policy_ref(struct netpol_policy *p);
+/* Gives a reference back; the last one frees it. NULL is accepted. Not for several threads. */
+void netpol_policy_unref(struct netpol_policy *p);
+/* The row of a type; an unknown one (or NULL) gets "default". Never NULL. */
+const struct netpol_type *netpol_policy_type(const struct netpol_policy *p, const char *type);
+/* The gateway of that name that the type may use, or NULL. */
+const struct netpol_gateway *netpol_policy_gateway(const struct netpol_policy *p, const char *type,
+						   const char *name);
+
+/* A policy that is in use and can be replaced. Start with { NULL, load, self, AQE_ERR_INIT }. */
+struct netpol_live {
+	struct netpol_policy *now; /* last good one */
+	int (*load)(void *self, struct netpol_policy **ret, struct aqe_err *e);
+	void *self;
+	struct aqe_err last; /* of the last reload that failed; code AQE_OK after a good one */
+};
+/* Loads a candidate; good: it is `now`, and *ret_changed tells whether its digest differs. Bad: the
+ * old one stays, the error is returned and kept. */
+AQE_MUST_CHECK int netpol_live_reload(struct netpol_live *l, bool *ret_changed, struct aqe_err *e);
+void netpol_live_done(struct netpol_live *l);
+
+#endif
