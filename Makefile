@@ -142,6 +142,9 @@ FAULT_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell grep -sl 'tests/fak
 $(FAULT_TESTS): $(B)/tests/fakes/fake_alloc.o
 $(FAULT_TESTS): private TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
+# This one switches the processor's own SHA-256 off.
+$(B)/unit/test_core_sha256: private TEST_WRAP := -Wl,--wrap=aqe_sha256_ni_usable
+
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ $(AQE_LIBS) $(LDFLAGS)

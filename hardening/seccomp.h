@@ -35,12 +35,11 @@ void hard_seccomp_judge(const struct aqe_json *seccomp, const struct hard_proofs
 			struct hard_report *report);
 
 /* A folder that remembers filters that were proved: an empty file a filter, named by the SHA-256 of
- * what the runtimes compile. Only the shim can write there. */
+ * all that the document says. Only the shim can write there. */
 struct hard_proofs {
 	int dir_fd;
 };
-/* The key: "proof-<n>-<64 hex>", n the number of the prover. The filter must have the right form.
- */
+/* The key: "proof-<n>-<64 hex>", n the number of the prover. */
 #define HARD_PROOF_KEY 80
 AQE_MUST_CHECK int hard_seccomp_key(const struct aqe_json *seccomp, char ret[HARD_PROOF_KEY],
 				    struct aqe_err *e);

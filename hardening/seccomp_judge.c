@@ -16,57 +16,46 @@
 #define HOLES_SHOWN     12          /* findings a filter; the rest is counted in the last one */
 #define PROOF_ARENA_MAX (64U << 20) /* a filter of the largest size, compiled, and its holes */
 #define KEY_BYTES_MAX   (1U << 20)
-/* Counts up whenever the prover, its tables or the way of compiling change: older proofs are then
- * forgotten. */
-#define PROVER 1
+/* Counts up whenever the prover, the rules of form, their tables or the way of compiling change:
+ * older proofs are then forgotten. */
+#define PROVER 2
 
 /* ---- what was proved before ---- */
 
-/* Every piece with its length before it: no two filters have the same bytes. Member names are left
- * out, the order of the pieces stands for them. */
+/* One value, without its children: what it is, how long its text or list, its name (only members of
+ * an object have one; a NUL ends it) and its text. */
 static void put(struct aqe_buf *b, const struct aqe_json *v)
 {
-	const char *text = v && v->text ? v->text : "";
+	const uint32_t head =
+		(uint32_t)v->type << 29 | (uint32_t)v->boolean << 28 | (uint32_t)v->len;
 
-	(void)aqe_buf_addf(b, "%zu:", v ? v->len : 0); /* sticky */
-	(void)aqe_buf_add(b, text, v && v->text ? v->len : 0);
+	_Static_assert(AQE_JSON_OBJECT < 8 && KEY_BYTES_MAX < 1U << 28, "parts of the head");
+	(void)aqe_buf_add(b, &head, sizeof(head)); /* sticky */
+	if (v->key)
+		(void)aqe_buf_add(b, v->key, strlen(v->key) + 1);
+	if (v->text)
+		(void)aqe_buf_add(b, v->text, v->len);
 }
 
-static void put_list(struct aqe_buf *b, const struct aqe_json *list)
+/* The value that follows `v` in the document, below `root`. */
+static const struct aqe_json *next(const struct aqe_json *v, const struct aqe_json *root)
 {
-	(void)aqe_buf_addf(b, "[%zu", list ? list->len : 0);
-	for (const struct aqe_json *v = list ? list->first : NULL; v; v = v->next)
-		put(b, v);
-}
-
-static void put_rule(struct aqe_buf *b, const struct aqe_json *rule)
-{
-	const struct aqe_json *args = aqe_json_get(rule, "args");
-
-	put(b, aqe_json_get(rule, "action"));
-	put(b, aqe_json_get(rule, "errnoRet"));
-	put_list(b, aqe_json_get(rule, "names"));
-	(void)aqe_buf_addf(b, "(%zu", args ? args->len : 0);
-	for (const struct aqe_json *a = args ? args->first : NULL; a; a = a->next) {
-		put(b, aqe_json_get(a, "index"));
-		put(b, aqe_json_get(a, "value"));
-		put(b, aqe_json_get(a, "valueTwo"));
-		put(b, aqe_json_get(a, "op"));
-	}
+	if (v->first)
+		return v->first;
+	while (v != root && !v->next)
+		v = v->parent;
+	return v == root ? NULL : v->next;
 }
 
 int hard_seccomp_key(const struct aqe_json *seccomp, char ret[HARD_PROOF_KEY], struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(KEY_BYTES_MAX);
-	const struct aqe_json *rules = aqe_json_get(seccomp, "syscalls");
 	char digest[AQE_DIGEST_TEXT];
 	int rc;
 
-	put(&b, aqe_json_get(seccomp, "defaultAction"));
-	put(&b, aqe_json_get(seccomp, "defaultErrnoRet"));
-	put_list(&b, aqe_json_get(seccomp, "architectures"));
-	for (const struct aqe_json *r = rules ? rules->first : NULL; r; r = r->next)
-		put_rule(&b, r);
+	/* an array or object says how many values follow, so different ones differ */
+	for (const struct aqe_json *v = seccomp; v; v = next(v, seccomp))
+		put(&b, v);
 	rc = aqe_buf_ok(&b, e);
 	if (rc < 0)
 		return aqe_err_wrap(e, "seccomp filter");
@@ -77,15 +66,15 @@ int hard_seccomp_key(const struct aqe_json *seccomp, char ret[HARD_PROOF_KEY], s
 
 static bool proved_before(const struct hard_proofs *proofs, const char *key)
 {
-	return proofs && faccessat(proofs->dir_fd, key, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return faccessat(proofs->dir_fd, key, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* Only a proof is remembered. Without the file the next start proves again: nothing is lost. */
 static void remember(const struct hard_proofs *proofs, const char *key)
 {
-	int fd = proofs ? openat(proofs->dir_fd, key,
-				 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)
-			: -1;
+	int fd = proofs && *key ? openat(proofs->dir_fd, key,
+					 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)
+				: -1;
 
 	if (fd >= 0)
 		(void)close(fd); /* empty: nothing to lose */
@@ -150,14 +139,12 @@ void hard_seccomp_judge(const struct aqe_json *seccomp, const struct hard_proofs
 		hard_report_pass(report, HARD_SECCOMP);
 		return;
 	}
-	hard_seccomp_structure(seccomp, report);
-	if (report->result[HARD_SECCOMP] != HARD_PASS)
-		return;
-	if (hard_seccomp_key(seccomp, key, &e) < 0)
-		hard_report_unknown(report, HARD_SECCOMP, "/linux/seccomp", WANTED_PROVED, "%s",
-				    e.text);
-	else if (proved_before(proofs, key))
+	/* the key is of every byte that the rules of form look at: proved includes well-formed */
+	if (proofs && hard_seccomp_key(seccomp, key, &e) == 0 && proved_before(proofs, key)) {
 		hard_report_pass(report, HARD_SECCOMP);
-	else
+		return;
+	}
+	hard_seccomp_structure(seccomp, report);
+	if (report->result[HARD_SECCOMP] == HARD_PASS)
 		prove(seccomp, proofs, key, report);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* SHA-256 (FIPS 180-4) by libmd, chosen over libcrypto for its load cost at container start. */
+/* SHA-256 (FIPS 180-4) by the processor's own instructions or libmd, which was chosen over
+ * libcrypto for its load cost at container start. */
 #ifndef AQE_CORE_SHA256_H
 #define AQE_CORE_SHA256_H
 

@@ -676,7 +676,8 @@ START_TEST(judge__remembers_proofs)
 }
 END_TEST
 
-/* Pieces carry their length: what moves from one to the next changes the key. */
+/* What moves from one piece to the next changes the key, and so does what the rules of form refuse.
+ */
 START_TEST(key__tells_filters_apart)
 {
 	static const char *const texts[] = {
@@ -693,6 +694,16 @@ START_TEST(key__tells_filters_apart)
 		ALLOW("read", ARGS(ARG("0", "12", "3", "NE"))),
 		TOP(""),
 		TOP(",\"defaultErrnoRet\":1"),
+		TOP(",\"defaultErrnoRet\":\"1\""),
+		TOP(",\"flags\":[]"),
+		TOP(",\"flags\":{}"),
+		TOP(",\"flags\":[true]"),
+		TOP(",\"flags\":[false]"),
+		TOP(",\"flags\":[null]"),
+		TOP(",\"flags\":[\"\"]"),
+		TOP(",\"flags\":[\"\",\"\"]"),
+		TOP(",\"listenerPath\":\"/run/x\""),
+		TOP(",\"listenerPath/\":\"run/x\""),
 	};
 	char keys[AQE_COUNT(texts)][HARD_PROOF_KEY];
 	struct aqe_err e = AQE_ERR_INIT;
