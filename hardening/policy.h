@@ -57,6 +57,14 @@ struct hard_waiver {
 	struct hard_where where;
 };
 
+/* A member of one file that another folder reads; its shape was checked, its values were not. */
+struct hard_section {
+	const char *key;  /* "network" */
+	const char *file; /* for messages */
+	const struct aqe_json *root;
+	bool user; /* of a user's tier below a system's: may only tighten */
+};
+
 struct hard_policy {
 	struct aqe_arena *arena; /* owns everything below */
 	enum hard_mode mode;
@@ -77,6 +85,8 @@ struct hard_policy {
 		seccomp_file; /* where engines find the frozen filter (inspect documents) or NULL */
 	const struct hard_waiver *waivers;
 	size_t n_waivers;
+	const struct hard_section *sections; /* in the order of the files, the system's first */
+	size_t n_sections;
 	char digest[AQE_DIGEST_TEXT]; /* over all files read, in order */
 	const char *files;            /* their paths, ", "-separated, for messages */
 };

@@ -488,6 +488,32 @@ static int make_room(struct build *b, struct aqe_err *e)
 	return AQE_OK;
 }
 
+int hard_policy_keep_sections(struct hard_policy *p, const struct hard_policy_files *fs, bool user,
+			      struct aqe_err *e)
+{
+	static const char *const keys[] = { "network" };
+	const size_t max = p->n_sections + AQE_COUNT(keys) * fs->n;
+	struct hard_section *list = aqe_arena_calloc(p->arena, max + 1, sizeof(*list));
+	size_t n = p->n_sections;
+
+	if (!list)
+		return fault_nomem(e);
+	if (n)
+		memcpy(list, p->sections, n * sizeof(*list));
+	for (size_t i = 0; i < fs->n; i++) {
+		for (size_t k = 0; k < AQE_COUNT(keys); k++) {
+			const struct aqe_json *v = aqe_json_get(fs->file[i].root, keys[k]);
+
+			if (v)
+				list[n++] =
+					(struct hard_section){ keys[k], fs->file[i].path, v, user };
+		}
+	}
+	p->sections = list;
+	p->n_sections = n;
+	return AQE_OK;
+}
+
 int hard_policy_decode(struct hard_policy *p, const struct hard_policy_files *fs, struct aqe_err *e)
 {
 	struct build b = { .p = p, .fs = fs };
@@ -503,5 +529,5 @@ int hard_policy_decode(struct hard_policy *p, const struct hard_policy_files *fs
 				rc = READERS[r].read(&b, &fs->file[i], v, e);
 		}
 	}
-	return rc;
+	return rc ? rc : hard_policy_keep_sections(p, fs, false, e);
 }

@@ -61,6 +61,10 @@ AQE_MUST_CHECK int hard_policy_decode(struct hard_policy *p, const struct hard_p
 /* Lets the user's files tighten a decoded policy of the system. */
 AQE_MUST_CHECK int hard_policy_tighten(struct hard_policy *p, const struct hard_policy_files *fs,
 				       struct aqe_err *e);
+/* Keeps the members that other folders read. */
+AQE_MUST_CHECK int hard_policy_keep_sections(struct hard_policy *p,
+					     const struct hard_policy_files *fs, bool user,
+					     struct aqe_err *e);
 /* Refuses a member that two files of a tier set. */
 AQE_MUST_CHECK int hard_policy_twice(const struct hard_policy_files *fs, struct aqe_err *e);
 

@@ -6,8 +6,10 @@
 #include "shim/core/text.h"
 
 /* Members that several files may have: their parts are put together. */
-static const char *const MERGED[] = { "$schema", "version", "agents", "images",
-				      "mounts",  "waivers", NULL };
+static const char *const MERGED[] = { "$schema", "version", "agents",  "images",
+				      "mounts",  "waivers", "network", NULL };
+
+static const char *const NETWORK_MERGED[] = { "agents", "gateways", NULL };
 
 /* ---- one tier: nothing twice ---- */
 
@@ -26,6 +28,18 @@ static int no_common(const struct hard_policy_file *f, const struct aqe_json *ob
 	return AQE_OK;
 }
 
+/* Objects whose members must differ from file to file, but for those merged in their turn. */
+static const struct {
+	const char *pointer;
+	const char *const *but;
+} PARTS[] = {
+	{ "", MERGED },
+	{ "/agents", NULL },
+	{ "/network", NETWORK_MERGED },
+	{ "/network/agents", NULL },
+	{ "/network/gateways", NULL },
+};
+
 int hard_policy_twice(const struct hard_policy_files *fs, struct aqe_err *e)
 {
 	int rc = AQE_OK;
@@ -33,13 +47,13 @@ int hard_policy_twice(const struct hard_policy_files *fs, struct aqe_err *e)
 	for (size_t i = 1; i < fs->n; i++) {
 		const struct hard_policy_file *f = &fs->file[i];
 
-		for (size_t j = 0; !rc && j < i; j++) {
-			const struct hard_policy_file *g = &fs->file[j];
+		for (size_t j = 0; !rc && j < i * AQE_COUNT(PARTS); j++) {
+			const struct hard_policy_file *g = &fs->file[j / AQE_COUNT(PARTS)];
+			const size_t part = j % AQE_COUNT(PARTS);
 
-			rc = no_common(f, f->root, g, g->root, MERGED, e);
-			if (!rc)
-				rc = no_common(f, aqe_json_get(f->root, "agents"), g,
-					       aqe_json_get(g->root, "agents"), NULL, e);
+			rc = no_common(f, aqe_json_at(f->root, PARTS[part].pointer), g,
+				       aqe_json_at(g->root, PARTS[part].pointer), PARTS[part].but,
+				       e);
 		}
 	}
 	return rc;
@@ -142,8 +156,9 @@ static const struct {
 	int (*apply)(struct tighten *t, const struct hard_policy_file *f, const struct aqe_json *v,
 		     struct aqe_err *e);
 } USER_KEYS[] = {
-	{ "$schema", tighten_nothing }, { "version", tighten_version },   { "mode", tighten_mode },
-	{ "agents", tighten_agents },   { "unmarked", tighten_unmarked },
+	{ "$schema", tighten_nothing },   { "version", tighten_version },
+	{ "mode", tighten_mode },         { "agents", tighten_agents },
+	{ "unmarked", tighten_unmarked }, { "network", tighten_nothing }, /* netpolicy judges it */
 };
 
 static int tighten_member(struct tighten *t, const struct hard_policy_file *f,
@@ -155,7 +170,7 @@ static int tighten_member(struct tighten *t, const struct hard_policy_file *f,
 	}
 	return hard_policy_fault(f, v, e,
 				 "is set by the system's policy; a user's can only have mode, "
-				 "agents and unmarked, and only tighter");
+				 "agents, unmarked and network, and only tighter");
 }
 
 int hard_policy_tighten(struct hard_policy *p, const struct hard_policy_files *fs,
@@ -175,5 +190,5 @@ int hard_policy_tighten(struct hard_policy *p, const struct hard_policy_files *f
 		for (const struct aqe_json *v = f->root->first; !rc && v; v = v->next)
 			rc = tighten_member(&t, f, v, e);
 	}
-	return rc;
+	return rc ? rc : hard_policy_keep_sections(p, fs, true, e);
 }

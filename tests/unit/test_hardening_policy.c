@@ -174,7 +174,9 @@ static const struct {
 	  "'/images/0/tag' is not a key of the policy; known here: name, digest, imageId, types" },
 	{ AGENT("\"cpu\":1"), 2, "'/agents/default/cpu' is not a key" },
 	{ AGENT("\"*\":1"), 2, "is not a key" },
-	{ V("\"network\":{\"a\":1}"), 2, "'network' is reserved for a later version" },
+	{ V("\"network\":{\"a\":1}"), 2, "'/network/a' is not a key of the policy" },
+	{ V("\"network\":{\"agents\":{\"default\":{\"rate\":3}}}"), 2, "is number, wanted object" },
+	{ V("\"network\":{\"cluster\":{}}"), 2, "has no 'address'" },
 	{ V("\"cache\":{\"a\":1}"), 2, "'cache' is reserved" },
 	{ V("\"audit\":{\"a\":1}"), 2, "'audit' is reserved" },
 	/* wrong types */
@@ -482,6 +484,29 @@ START_TEST(dropins__count_without_policy_json)
 }
 END_TEST
 
+#define NET_AGENT(text) V("\"network\":{\"agents\":{\"default\":{" text "}}}")
+
+START_TEST(sections__keep_file_tier_and_place)
+{
+	put_dir("sys/policy.d", 0755);
+	put("sys/policy.json", NET_AGENT("\"socks\":true"));
+	put("sys/policy.d/10.json", V("\"network\":{\"mode\":\"report\"}"));
+	put("user/policy.json", NET_AGENT("\"socks\":false"));
+	load_ok();
+	ck_assert_uint_eq(p->n_sections, 3);
+	for (size_t i = 0; i < p->n_sections; i++) {
+		static const char *const ends[] = { "sys/policy.json", "10.json",
+						    "user/policy.json" };
+		const struct hard_section *s = &p->sections[i];
+
+		ck_assert_str_eq(s->key, "network");
+		ck_assert_msg(aqe_ends(s->file, ends[i]), "%s", s->file);
+		ck_assert_uint_eq(s->root->line, 2);
+		ck_assert_int_eq(s->user, i == 2);
+	}
+}
+END_TEST
+
 static const struct {
 	const char *first, *second, *says;
 } clashes[] = {
@@ -493,7 +518,10 @@ static const struct {
 	  "'/unmarked' is set already by " },
 	{ V("\"seccompFile\":\"/a\""), V("\"seccompFile\":\"/b\""),
 	  "'/seccompFile' is set already by " },
-	{ V("\"network\":{}"), V("\"network\":{}"), "'/network' is set already by " },
+	{ V("\"network\":{\"sni\":\"off\"}"), V("\"network\":{\"sni\":\"off\"}"),
+	  "'/network/sni' is set already by " },
+	{ NET_AGENT("\"socks\":true"), NET_AGENT("\"mode\":\"report\""),
+	  "'/network/agents/default' is set already by " },
 	{ V("\"agents\":{\"x\":{\"pids\":1}}"), V("\"agents\":{\"x\":{\"cpus\":1}}"),
 	  "'/agents/x' is set already by " },
 	{ V("\"images\":[" IMAGE "]"), V("\"images\":[" IMAGE "]"), "repeats the digest of " },
@@ -662,7 +690,7 @@ static const struct {
 	{ V("\"runtime\":\"/tmp/evil\""), "'/runtime' is set by the system's policy" },
 	{ V("\"user\":{\"uid\":5,\"gid\":5}"), "'/user' is set by the system's policy" },
 	{ V("\"seccompFile\":\"/x\""), "'/seccompFile' is set by the system's policy" },
-	{ V("\"network\":{}"), "'/network' is set by the system's policy" },
+	{ V("\"cache\":{}"), "'/cache' is set by the system's policy" },
 	{ V("\"audit\":{}"), "'/audit' is set by the system's policy" },
 	{ V("\"agents\":{\"new\":{}}"), "'/agents/new' is no agent type of the system's policy" },
 	{ AGENT("\"cpus\":1.001"), "'/agents/default/cpus' is above what the system's" },
@@ -717,6 +745,7 @@ int main(void)
 	tcase_add_test(t, load__fails_cleanly_when_memory_ends);
 	tcase_add_test(t, dropins__are_put_together_in_name_order);
 	tcase_add_test(t, dropins__count_without_policy_json);
+	tcase_add_test(t, sections__keep_file_tier_and_place);
 	tcase_add_loop_test(t, dropins__refuse_a_key_set_twice_naming_both, 0,
 			    (int)AQE_COUNT(clashes));
 	tcase_add_test(t, dropins__that_are_broken_name_themselves);
