@@ -145,6 +145,10 @@ $(FAULT_TESTS): private TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=real
 # This one switches the processor's own SHA-256 off.
 $(B)/unit/test_core_sha256: private TEST_WRAP := -Wl,--wrap=aqe_sha256_ni_usable
 
+# One that includes this header gets a server to talk to.
+PEER_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell grep -sl 'tests/fakes/fake_peer\.h' tests/unit/*.c))
+$(PEER_TESTS): $(B)/tests/fakes/fake_peer.o
+
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ $(AQE_LIBS) $(LDFLAGS)
