@@ -11,8 +11,8 @@
  *                                                H of all bytes before this line; key and sig only
  *                                                when signed
  * H is lower-case hex, T is RFC 3339 with nine digits. json is one document with the members
- * header, rows, points and trailer. csv has a heading line and rows only; ocsf is one OCSF 1.3
- * event a line.
+ * header, rows, points and trailer. csv has a heading line and rows only; ocsf is one event
+ * of OCSF 1.8.0 a line (audit/ocsf.c).
  */
 #ifndef AQE_AUDIT_EMIT_H
 #define AQE_AUDIT_EMIT_H
