@@ -29,14 +29,7 @@ static void to_text(const uint8_t digest[32], char ret[AQE_DIGEST_TEXT])
 
 /* ---- the hash: padding and byte order here, the compression by the processor or libmd ---- */
 
-struct hash {
-	uint32_t state[8];
-	uint64_t bytes;
-	uint8_t part[SHA256_BLOCK_LENGTH]; /* an unfinished block: bytes % 64 of it are filled */
-	bool ni;
-};
-
-static void hash_init(struct hash *h)
+void aqe_sha256_init(struct aqe_sha256_ctx *h)
 {
 	SHA2_CTX start;
 
@@ -46,7 +39,7 @@ static void hash_init(struct hash *h)
 	h->ni = aqe_sha256_ni_usable();
 }
 
-static void blocks(struct hash *h, const uint8_t *p, size_t n)
+static void blocks(struct aqe_sha256_ctx *h, const uint8_t *p, size_t n)
 {
 	if (h->ni) {
 		aqe_sha256_ni(h->state, p, n);
@@ -56,11 +49,14 @@ static void blocks(struct hash *h, const uint8_t *p, size_t n)
 		SHA256Transform(h->state, p);
 }
 
-static void hash_add(struct hash *h, const uint8_t *p, size_t n)
+void aqe_sha256_add(struct aqe_sha256_ctx *h, const void *data, size_t n)
 {
+	const uint8_t *p = data;
 	const size_t have = h->bytes % sizeof(h->part);
 	size_t take = sizeof(h->part) - have;
 
+	if (n == 0)
+		return;
 	h->bytes += n;
 	if (have) {
 		take = n < take ? n : take;
@@ -82,7 +78,7 @@ static void big_endian(uint8_t *p, uint64_t v, size_t n)
 }
 
 /* FIPS 180-4, 5.1.1: a one bit, zeros, and the length in bits at the end of a block. */
-static void hash_end(struct hash *h, uint8_t ret[32])
+void aqe_sha256_end(struct aqe_sha256_ctx *h, uint8_t ret[32])
 {
 	static const uint8_t one[SHA256_BLOCK_LENGTH] = { 0x80 };
 	const uint64_t bits = h->bytes * 8;
@@ -90,20 +86,19 @@ static void hash_end(struct hash *h, uint8_t ret[32])
 	uint8_t length[8];
 
 	big_endian(length, bits, sizeof(length));
-	hash_add(h, one, have < 56 ? 56 - have : 120 - have);
-	hash_add(h, length, sizeof(length));
+	aqe_sha256_add(h, one, have < 56 ? 56 - have : 120 - have);
+	aqe_sha256_add(h, length, sizeof(length));
 	for (size_t i = 0; i < AQE_COUNT(h->state); i++)
 		big_endian(ret + 4 * i, h->state[i], 4);
 }
 
 void aqe_sha256(const void *p, size_t n, uint8_t ret[32])
 {
-	struct hash h;
+	struct aqe_sha256_ctx h;
 
-	hash_init(&h);
-	if (n > 0)
-		hash_add(&h, p, n);
-	hash_end(&h, ret);
+	aqe_sha256_init(&h);
+	aqe_sha256_add(&h, p, n);
+	aqe_sha256_end(&h, ret);
 }
 
 void aqe_sha256_text(const void *p, size_t n, char ret[AQE_DIGEST_TEXT])
@@ -118,10 +113,10 @@ int aqe_sha256_fd(int fd, uint64_t max, char ret[AQE_DIGEST_TEXT], struct aqe_er
 {
 	uint8_t data[READ_BYTES], digest[32];
 	uint64_t left = max;
-	struct hash h;
+	struct aqe_sha256_ctx h;
 	ssize_t n;
 
-	hash_init(&h);
+	aqe_sha256_init(&h);
 	for (;;) {
 		n = read(fd, data, sizeof(data));
 		if (n < 0 && errno == EINTR)
@@ -134,9 +129,9 @@ int aqe_sha256_fd(int fd, uint64_t max, char ret[AQE_DIGEST_TEXT], struct aqe_er
 			return aqe_err_set(e, AQE_E_LIMIT, 0, "file is larger than %llu bytes",
 					   (unsigned long long)max);
 		left -= (uint64_t)n;
-		hash_add(&h, data, (size_t)n);
+		aqe_sha256_add(&h, data, (size_t)n);
 	}
-	hash_end(&h, digest);
+	aqe_sha256_end(&h, digest);
 	to_text(digest, ret);
 	return AQE_OK;
 }

@@ -85,6 +85,29 @@ START_TEST(sha256__pads_every_length)
 }
 END_TEST
 
+/* Pieces of every length up to two blocks give the digest of the whole. */
+START_TEST(sha256_add__does_not_depend_on_the_pieces)
+{
+	uint8_t data[1000], whole[32], parts[32];
+	struct aqe_sha256_ctx h;
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 7);
+	aqe_sha256(data, sizeof(data), whole);
+	for (size_t step = 1; step <= 130; step++) {
+		aqe_sha256_init(&h);
+		for (size_t at = 0; at < sizeof(data); at += step) {
+			const size_t left = sizeof(data) - at;
+
+			aqe_sha256_add(&h, data + at, left < step ? left : step);
+			aqe_sha256_add(&h, NULL, 0);
+		}
+		aqe_sha256_end(&h, parts);
+		ck_assert_mem_eq(parts, whole, 32);
+	}
+}
+END_TEST
+
 START_TEST(sha256_fd__reads_a_million_bytes)
 {
 	char *data = malloc(1000000);
@@ -149,6 +172,7 @@ static Suite *suite(void)
 
 	tcase_add_loop_test(t, sha256__gives_the_standard_digests, 0, (int)AQE_COUNT(VECTORS));
 	tcase_add_loop_test(t, sha256__pads_every_length, 0, 2);
+	tcase_add_test(t, sha256_add__does_not_depend_on_the_pieces);
 	tcase_add_test(t, sha256_fd__reads_a_million_bytes);
 	tcase_add_test(t, sha256_fd__holds_its_limit);
 	tcase_add_test(t, sha256_fd__reads_the_rest_only);
