@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/verify_out.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
+#include "shim/input.h"
 
 #define ONE_MAX  ((size_t)4 << 20)   /* report of one document */
 #define ALL_MAX  ((size_t)256 << 20) /* of all of a call */
@@ -49,17 +49,6 @@ int shim_out_policy(struct shim_out *o, const struct hard_policy *policy, int64_
 	return shim_waivers_init(&o->waivers, policy, now_s, e);
 }
 
-int shim_out_print(const struct aqe_buf *b, struct aqe_err *e)
-{
-	const int rc = aqe_buf_ok(b, e);
-
-	if (rc < 0)
-		return rc;
-	if (fwrite(aqe_buf_str(b), 1, b->len, stdout) != b->len || fflush(stdout) == EOF)
-		return aqe_err_set(e, AQE_E_SYS, errno, "write to standard output");
-	return 0;
-}
-
 /* A program reads one document at a time: each carries its own warnings. */
 static int print_json(struct shim_out *o, const struct shim_judged *j, struct aqe_err *e)
 {
@@ -72,7 +61,7 @@ static int print_json(struct shim_out *o, const struct shim_judged *j, struct aq
 	shim_waivers_add(&mine, j->report);
 	shim_report_json(j, &mine, &b);
 	shim_waivers_done(&mine);
-	return shim_out_print(&b, e);
+	return shim_output(&b, e);
 }
 
 static int print_text(struct shim_out *o, const struct shim_judged *j, struct aqe_err *e)
@@ -80,7 +69,7 @@ static int print_text(struct shim_out *o, const struct shim_judged *j, struct aq
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(ONE_MAX);
 
 	shim_report_text(j, o->text_flags, &b);
-	return shim_out_print(&b, e);
+	return shim_output(&b, e);
 }
 
 int shim_out_add(struct shim_out *o, const struct shim_judged *j, struct aqe_err *e)
@@ -138,5 +127,5 @@ int shim_out_end(struct shim_out *o, enum shim_exit status, struct aqe_err *e)
 		shim_sarif_end(o, status, &b);
 	else if (o->format == SHIM_FORMAT_JUNIT)
 		shim_junit_end(o, &b);
-	return shim_out_print(&b, e);
+	return shim_output(&b, e);
 }

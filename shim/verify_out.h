@@ -40,8 +40,6 @@ AQE_MUST_CHECK int shim_out_add(struct shim_out *o, const struct shim_judged *j,
 /* Writes what is one document for the call, and the warnings. `status` is what the call will
  * return. */
 AQE_MUST_CHECK int shim_out_end(struct shim_out *o, enum shim_exit status, struct aqe_err *e);
-/* All of `b` to standard output. */
-AQE_MUST_CHECK int shim_out_print(const struct aqe_buf *b, struct aqe_err *e);
 
 /* ---- report_sarif.c ---- */
 /* Appends the results of one document to `body`, and why it could not be judged to `notes`. `all`:

@@ -28,6 +28,14 @@ gate() {
 	esac
 }
 
+# hidden_gate PID WORD...: the gate where /proc/PID is an empty directory
+hidden_gate() (
+	export -f gate as_user
+	export AQE_ENGINE AQE_USER AQE_UID AQE_SHIM POLICY
+	unshare --mount --propagation private bash -c 'mount --bind "$AQE_TMP/nothing" "/proc/$1" && shift && gate "$@"' \
+		bash "$@"
+)
+
 @test "container through the shim: judged on what it is, declared beside effective" {
 	local json
 	hard_run -d --name gated $IMG sleep 1000
@@ -36,11 +44,55 @@ gate() {
 	assert_has "judged by the shim's record"
 	assert_match 'capabilities: declared fail, effective pass'
 	assert_match 'gated: conform: '
-	[ "$AQE_ENGINE" = podman-user ] || assert_has "kernel read back"
+	assert_has "kernel read back"
 	json=$(gate --format json --container "$(engine_name):gated")
 	[ "$(jq -r .kind <<<"$json")" = container ]
 	[ "$(jq -r '[.properties[] | select(.result == "fail")] | length' <<<"$json")" = 0 ]
 	[ "$(jq -r '.properties[] | select(.id == "capabilities") | .inspect.result' <<<"$json")" = fail ]
+	engine_clean
+}
+
+@test "container with a user namespace below the engine's" {
+	[ "$AQE_ENGINE" = podman-user ] || return 0
+	shim run -d --name nested --userns=auto --network none $IMG sleep 1000
+	run gate --container podman:nested
+	assert_status 0
+	assert_has "kernel read back"
+	engine_clean
+}
+
+@test "changed behind the engine's back: the kernel shows it" {
+	local pid
+	hard_run -d --name changed $IMG sleep 1000
+	pid=$(pid_of changed)
+	nsenter -t "$pid" -m mount -t tmpfs -o size=1m behind /tmp
+	run gate --container "$(engine_name):changed"
+	assert_status 1
+	assert_match 'fail tmpfs at /proc/[0-9]+/mountinfo'
+	assert_has "kernel read back"
+	engine_clean
+}
+
+@test "what the kernel does not show is said, and is no pass" {
+	local pid
+	hard_run -d --name hidden $IMG sleep 1000
+	pid=$(pid_of hidden)
+	mkdir -p "$AQE_TMP/nothing"
+	run hidden_gate "$pid" --container "$(engine_name):hidden"
+	assert_status 4
+	assert_match "hidden: what the kernel shows: .*$pid"
+	assert_match 'hidden: unknown$'
+	refute_has "kernel read back"
+	engine_clean
+}
+
+@test "several containers and a file in one call" {
+	local spec=tests/corpus/spec/user-uid-gid-0.json out
+	hard_run -d --name one $IMG sleep 1000
+	hard_run -d --name two $IMG sleep 1000
+	out=$(gate --format json --container "$(engine_name):one" --container "$(engine_name):two" \
+		--container "$(engine_name):none-of-this-name" - <"$spec") || :
+	[ "$(jq -rs 'map(.verdict) | join(" ")' <<<"$out")" = "violate conform conform unknown" ]
 	engine_clean
 }
 
