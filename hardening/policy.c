@@ -38,6 +38,8 @@ static struct hard_policy *new_policy(struct aqe_err *e)
 	p->agents = HARD_AGENTS;
 	p->n_agents = HARD_AGENTS_COUNT;
 	p->files = "";
+	p->audit.mode = HARD_AUDIT_REQUIRED;
+	p->audit.sign_every = HARD_AUDIT_SIGN_EVERY;
 	aqe_sha256_text("", 0, p->digest);
 	p->arena = AQE_TAKE_PTR(a);
 	return p;
@@ -132,6 +134,8 @@ int hard_policy_load(const char *system_dir, const char *user_dir, struct hard_p
 				   user_dir ? " and no '" : "", user_dir ? user_dir : "",
 				   user_dir ? "/policy.json'" : "");
 	rc = hard_policy_decode(p, sys.n ? &sys : &user, e);
+	if (!rc && !sys.n)
+		p->audit.user_path = AQE_TAKE_PTR(p->audit.path);
 	if (!rc && sys.n && user.n)
 		rc = hard_policy_tighten(p, &user, e);
 	if (!rc)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "hardening/agents.h"
+#include "hardening/policy_audit.h"
 #include "hardening/props.h"
 #include "shim/core/err.h"
 #include "shim/core/json.h"
@@ -85,6 +86,7 @@ struct hard_policy {
 		seccomp_file; /* where engines find the frozen filter (inspect documents) or NULL */
 	const struct hard_waiver *waivers;
 	size_t n_waivers;
+	struct hard_audit audit;
 	const struct hard_section *sections; /* in the order of the files, the system's first */
 	size_t n_sections;
 	char digest[AQE_DIGEST_TEXT]; /* over all files read, in order */

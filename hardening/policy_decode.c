@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <limits.h>
 #include <string.h>
 
 #include "hardening/policy_file.h"
@@ -11,7 +10,6 @@
 #define TEXT_MAX     1024 /* bytes of names, reasons, owners */
 
 #define WANT_DIGEST  "wanted 'sha256:' and 64 lower-case hex digits"
-#define WANT_PATH    "wanted an absolute path without '.', '..', '//' or a slash at its end"
 
 /* One policy on its way from trees to a struct. */
 struct build {
@@ -53,16 +51,6 @@ static int read_digest(const struct hard_policy_file *f, const struct aqe_json *
 		return AQE_OK;
 	if (!aqe_is_sha256_digest(v->text))
 		return hard_policy_fault_value(f, v, WANT_DIGEST, e);
-	*ret = v->text;
-	return AQE_OK;
-}
-
-static int read_path(const struct hard_policy_file *f, const struct aqe_json *v, const char **ret,
-		     struct aqe_err *e)
-{
-	if (!aqe_path_is_canonical(v->text) || strlen(v->text) >= PATH_MAX ||
-	    strcmp(v->text, "/") == 0)
-		return hard_policy_fault_value(f, v, WANT_PATH, e);
 	*ret = v->text;
 	return AQE_OK;
 }
@@ -255,10 +243,10 @@ static int read_mount(struct build *b, const struct hard_policy_file *f, const s
 {
 	struct hard_mount m = { .where = where(f, v) };
 	const struct aqe_json *ro = aqe_json_get(v, "readonly");
-	int rc = read_path(f, aqe_json_get(v, "source"), &m.source, e);
+	int rc = hard_policy_read_path(f, aqe_json_get(v, "source"), &m.source, e);
 
 	if (!rc)
-		rc = read_path(f, aqe_json_get(v, "destination"), &m.destination, e);
+		rc = hard_policy_read_path(f, aqe_json_get(v, "destination"), &m.destination, e);
 	if (!rc)
 		rc = read_types(b, f, v, &m.types, &m.n_types, e);
 	if (!rc)
@@ -397,7 +385,7 @@ static int read_runtime(struct build *b, const struct hard_policy_file *f, const
 			struct aqe_err *e)
 {
 	const struct aqe_json *path = v->type == AQE_JSON_OBJECT ? aqe_json_get(v, "path") : v;
-	int rc = read_path(f, path, &b->p->runtime_path, e);
+	int rc = hard_policy_read_path(f, path, &b->p->runtime_path, e);
 
 	if (!rc && v->type == AQE_JSON_OBJECT)
 		rc = read_digest(f, v, "digest", &b->p->runtime_digest, e);
@@ -424,10 +412,27 @@ static int read_user(struct build *b, const struct hard_policy_file *f, const st
 	return rc ? rc : read_id(f, aqe_json_get(v, "gid"), &b->p->gid, e);
 }
 
+/* A log in a directory that containers can write to would be theirs. Mounts were read before. */
+static int read_audit(struct build *b, const struct hard_policy_file *f, const struct aqe_json *v,
+		      struct aqe_err *e)
+{
+	int rc = hard_policy_read_audit(f, v, &b->p->audit, e);
+
+	for (size_t i = 0; !rc && b->p->audit.path && i < b->p->n_mounts; i++) {
+		const struct hard_mount *m = &b->mounts[i];
+
+		if (aqe_path_is_under(b->p->audit.path, m->source))
+			rc = hard_policy_fault(f, aqe_json_get(v, "path"), e,
+					       "is inside '%s', which %s:%u mounts into containers",
+					       m->source, m->where.file, m->where.line);
+	}
+	return rc;
+}
+
 static int read_seccomp_file(struct build *b, const struct hard_policy_file *f,
 			     const struct aqe_json *v, struct aqe_err *e)
 {
-	return read_path(f, v, &b->p->seccomp_file, e);
+	return hard_policy_read_path(f, v, &b->p->seccomp_file, e);
 }
 
 /* In the order of work: types before what names them, images before waivers. */
@@ -441,6 +446,7 @@ static const struct {
 	{ "user", read_user },         { "seccompFile", read_seccomp_file },
 	{ "agents", read_agents },     { "images", read_images },
 	{ "mounts", read_mounts },     { "waivers", read_waivers },
+	{ "audit", read_audit },
 };
 
 static size_t count_all(const struct hard_policy_files *fs, const char *key)

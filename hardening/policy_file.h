@@ -23,6 +23,8 @@
 #define HARD_POLICY_DISK_MIN       (1ULL << 20)
 #define HARD_POLICY_DISK_MAX       (1ULL << 40)
 #define HARD_POLICY_PIDS_MAX       32768 /* the kernel's default pid_max for the whole host */
+/* More unsigned rows than that nobody wants to lose to who can write the file. */
+#define HARD_POLICY_SIGN_EVERY_MAX 1000000
 
 struct hard_policy_file {
 	const char *path;
@@ -76,6 +78,13 @@ AQE_MUST_CHECK int hard_policy_read_mode(const struct hard_policy_file *f, const
 AQE_MUST_CHECK int hard_policy_read_unmarked(const struct hard_policy_file *f,
 					     const struct aqe_json *v, bool *ret_refuse,
 					     struct aqe_err *e);
+/* Puts the members of an audit object into *io. */
+AQE_MUST_CHECK int hard_policy_read_audit(const struct hard_policy_file *f,
+					  const struct aqe_json *obj, struct hard_audit *io,
+					  struct aqe_err *e);
+/* An absolute path in canonical spelling, and not "/". */
+AQE_MUST_CHECK int hard_policy_read_path(const struct hard_policy_file *f, const struct aqe_json *v,
+					 const char **ret, struct aqe_err *e);
 /* Puts the members of one agent's object into *io. */
 AQE_MUST_CHECK int hard_policy_read_limits(const struct hard_policy_file *f,
 					   const struct aqe_json *obj, struct hard_agent *io,

@@ -136,11 +136,17 @@ const struct hard_policy_key HARD_POLICY_KEYS[] = {
 	{ "network.agents.*.limits.bytesUp", "integer", false, "out of one tunnel; 0: no cap" },
 	{ "network.agents.*.limits.bytesDown", "integer", false, "into one tunnel; 0: no cap" },
 	{ "cache", "object", false, "reserved, must be empty" },
-	{ "audit", "object", false, "reserved, must be empty" },
+	{ "audit", "object", false, "how decisions are recorded" },
+	{ "audit.mode", "string", false,
+	  "required (default): what cannot be recorded is refused; optional, or off" },
+	{ "audit.path", "string", false,
+	  "folder of the log; a rootless runtime heeds its user's policy only" },
+	{ "audit.signEvery", "integer", false,
+	  "rows from one signed checkpoint to the next; 1000" },
 };
 const size_t HARD_POLICY_KEYS_COUNT = AQE_COUNT(HARD_POLICY_KEYS);
 
-static const char *const RESERVED[] = { "cache", "audit", NULL };
+static const char *const RESERVED[] = { "cache", NULL };
 
 /* What a row's path ends with below `parent` (NULL: the root), or NULL when it is no direct child:
  * "name", "*" or "[]". */

@@ -6,8 +6,8 @@
 #include "shim/core/text.h"
 
 /* Members that several files may have: their parts are put together. */
-static const char *const MERGED[] = { "$schema", "version", "agents",  "images",
-				      "mounts",  "waivers", "network", NULL };
+static const char *const MERGED[] = { "$schema", "version", "agents", "images", "mounts",
+				      "waivers", "network", "audit",  NULL };
 
 static const char *const NETWORK_MERGED[] = { "agents", "gateways", NULL };
 
@@ -35,6 +35,7 @@ static const struct {
 } PARTS[] = {
 	{ "", MERGED },
 	{ "/agents", NULL },
+	{ "/audit", NULL },
 	{ "/network", NETWORK_MERGED },
 	{ "/network/agents", NULL },
 	{ "/network/gateways", NULL },
@@ -94,6 +95,29 @@ static int tighten_mode(struct tighten *t, const struct hard_policy_file *f,
 	if (mode < t->p->mode)
 		return hard_policy_fault_value(f, v, "looser than the system's policy", e);
 	t->p->mode = mode;
+	return AQE_OK;
+}
+
+/* The user's log is the user's own file: where it lies loosens nothing. */
+static int tighten_audit(struct tighten *t, const struct hard_policy_file *f,
+			 const struct aqe_json *v, struct aqe_err *e)
+{
+	struct hard_audit after = t->p->audit;
+	int rc;
+
+	after.path = NULL;
+	rc = hard_policy_read_audit(f, v, &after, e);
+	if (rc)
+		return rc;
+	if (after.mode < t->p->audit.mode)
+		return hard_policy_fault_value(f, aqe_json_get(v, "mode"),
+					       "looser than the system's policy", e);
+	if (after.sign_every > t->p->audit.sign_every)
+		return hard_policy_fault_value(f, aqe_json_get(v, "signEvery"),
+					       "more than the system's policy allows", e);
+	after.user_path = after.path ? after.path : t->p->audit.user_path;
+	after.path = t->p->audit.path;
+	t->p->audit = after;
 	return AQE_OK;
 }
 
@@ -159,6 +183,7 @@ static const struct {
 	{ "$schema", tighten_nothing },   { "version", tighten_version },
 	{ "mode", tighten_mode },         { "agents", tighten_agents },
 	{ "unmarked", tighten_unmarked }, { "network", tighten_nothing }, /* netpolicy judges it */
+	{ "audit", tighten_audit },
 };
 
 static int tighten_member(struct tighten *t, const struct hard_policy_file *f,
@@ -170,7 +195,7 @@ static int tighten_member(struct tighten *t, const struct hard_policy_file *f,
 	}
 	return hard_policy_fault(f, v, e,
 				 "is set by the system's policy; a user's can only have mode, "
-				 "agents, unmarked and network, and only tighter");
+				 "agents, unmarked, network and audit, and only tighter");
 }
 
 int hard_policy_tighten(struct hard_policy *p, const struct hard_policy_files *fs,

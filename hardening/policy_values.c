@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <limits.h>
 #include <string.h>
 
 #include "hardening/policy_file.h"
@@ -51,6 +52,57 @@ int hard_policy_read_unmarked(const struct hard_policy_file *f, const struct aqe
 	*ret_refuse = strcmp(v->text, "refuse") == 0;
 	return AQE_OK;
 }
+
+int hard_policy_read_path(const struct hard_policy_file *f, const struct aqe_json *v,
+			  const char **ret, struct aqe_err *e)
+{
+	if (!aqe_path_is_canonical(v->text) || strlen(v->text) >= PATH_MAX ||
+	    strcmp(v->text, "/") == 0)
+		return hard_policy_fault_value(f, v,
+					       "wanted an absolute path without '.', '..', '//' or "
+					       "a slash at its end",
+					       e);
+	*ret = v->text;
+	return AQE_OK;
+}
+
+/* ---- audit ---- */
+
+static int read_audit_mode(const struct hard_policy_file *f, const struct aqe_json *v,
+			   enum hard_audit_mode *ret, struct aqe_err *e)
+{
+	static const char *const names[] = {
+		[HARD_AUDIT_OFF] = "off",
+		[HARD_AUDIT_OPTIONAL] = "optional",
+		[HARD_AUDIT_REQUIRED] = "required",
+	};
+
+	for (unsigned i = 0; i < AQE_COUNT(names); i++) {
+		if (strcmp(names[i], v->text) == 0) {
+			*ret = (enum hard_audit_mode)i;
+			return AQE_OK;
+		}
+	}
+	return hard_policy_fault_value(f, v, "wanted required, optional or off", e);
+}
+
+int hard_policy_read_audit(const struct hard_policy_file *f, const struct aqe_json *obj,
+			   struct hard_audit *io, struct aqe_err *e)
+{
+	const struct aqe_json *mode = aqe_json_get(obj, "mode"), *path = aqe_json_get(obj, "path"),
+			      *every = aqe_json_get(obj, "signEvery");
+	uint64_t n = 0;
+
+	if (every && (!aqe_json_to_u64(every, HARD_POLICY_SIGN_EVERY_MAX, &n) || n == 0))
+		return hard_policy_fault_value(f, every, "wanted 1 to 1000000", e);
+	if (mode && read_audit_mode(f, mode, &io->mode, e))
+		return AQE_E_MALFORMED;
+	if (every)
+		io->sign_every = (uint32_t)n;
+	return path ? hard_policy_read_path(f, path, &io->path, e) : AQE_OK;
+}
+
+/* ---- agents ---- */
 
 /* "1.5" to 1500: at most three decimals, no sign, no exponent. */
 static bool parse_milli(const char *s, uint64_t *ret)

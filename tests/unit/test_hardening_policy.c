@@ -178,7 +178,13 @@ static const struct {
 	{ V("\"network\":{\"agents\":{\"default\":{\"rate\":3}}}"), 2, "is number, wanted object" },
 	{ V("\"network\":{\"cluster\":{}}"), 2, "has no 'address'" },
 	{ V("\"cache\":{\"a\":1}"), 2, "'cache' is reserved" },
-	{ V("\"audit\":{\"a\":1}"), 2, "'audit' is reserved" },
+	{ V("\"audit\":{\"a\":1}"), 2, "'/audit/a' is not a key of the policy" },
+	{ V("\"audit\":{\"mode\":\"maybe\"}"), 2, "wanted required, optional or off" },
+	{ V("\"audit\":{\"path\":\"a\"}"), 2, "'/audit/path' is 'a', wanted an absolute path" },
+	{ V("\"audit\":{\"signEvery\":0}"), 2, "wanted 1 to 1000000" },
+	{ V("\"audit\":{\"path\":\"/srv/w/log\"},\"mounts\":[{\"source\":\"/srv/w\","
+	    "\"destination\":\"/w\"}]"),
+	  2, "'/audit/path' is inside '/srv/w', which " },
 	/* wrong types */
 	{ V("\"mode\":null"), 2, "'/mode' is null, wanted string" },
 	{ V("\"images\":{}"), 2, "'/images' is object, wanted array" },
@@ -507,6 +513,28 @@ START_TEST(sections__keep_file_tier_and_place)
 }
 END_TEST
 
+START_TEST(audit__defaults_and_tiers)
+{
+	put("user/policy.json", V("\"audit\":{\"path\":\"/home/u/log\"}"));
+	load_ok(); /* alone, it is still the user's */
+	ck_assert_int_eq(p->audit.mode, HARD_AUDIT_REQUIRED);
+	ck_assert_ptr_null(p->audit.path);
+	ck_assert_str_eq(p->audit.user_path, "/home/u/log");
+	ck_assert_uint_eq(p->audit.sign_every, HARD_AUDIT_SIGN_EVERY);
+	put("sys/policy.json", V("\"audit\":{\"mode\":\"off\",\"path\":\"/srv/log\"}"));
+	load_ok();
+	ck_assert_int_eq(p->audit.mode, HARD_AUDIT_OFF);
+	ck_assert_str_eq(p->audit.path, "/srv/log");
+	ck_assert_str_eq(p->audit.user_path, "/home/u/log");
+	put("user/policy.json", V("\"audit\":{\"mode\":\"optional\",\"signEvery\":10}"));
+	load_ok();
+	ck_assert_int_eq(p->audit.mode, HARD_AUDIT_OPTIONAL);
+	ck_assert_str_eq(p->audit.path, "/srv/log");
+	ck_assert_ptr_null(p->audit.user_path);
+	ck_assert_uint_eq(p->audit.sign_every, 10);
+}
+END_TEST
+
 static const struct {
 	const char *first, *second, *says;
 } clashes[] = {
@@ -518,6 +546,8 @@ static const struct {
 	  "'/unmarked' is set already by " },
 	{ V("\"seccompFile\":\"/a\""), V("\"seccompFile\":\"/b\""),
 	  "'/seccompFile' is set already by " },
+	{ V("\"audit\":{\"mode\":\"off\"}"), V("\"audit\":{\"mode\":\"off\"}"),
+	  "'/audit/mode' is set already by " },
 	{ V("\"network\":{\"sni\":\"off\"}"), V("\"network\":{\"sni\":\"off\"}"),
 	  "'/network/sni' is set already by " },
 	{ NET_AGENT("\"socks\":true"), NET_AGENT("\"mode\":\"report\""),
@@ -691,7 +721,9 @@ static const struct {
 	{ V("\"user\":{\"uid\":5,\"gid\":5}"), "'/user' is set by the system's policy" },
 	{ V("\"seccompFile\":\"/x\""), "'/seccompFile' is set by the system's policy" },
 	{ V("\"cache\":{}"), "'/cache' is set by the system's policy" },
-	{ V("\"audit\":{}"), "'/audit' is set by the system's policy" },
+	{ V("\"audit\":{\"mode\":\"optional\"}"),
+	  "'/audit/mode' is 'optional', looser than the system's policy" },
+	{ V("\"audit\":{\"signEvery\":1001}"), "more than the system's policy allows" },
 	{ V("\"agents\":{\"new\":{}}"), "'/agents/new' is no agent type of the system's policy" },
 	{ AGENT("\"cpus\":1.001"), "'/agents/default/cpus' is above what the system's" },
 	{ AGENT("\"memory\":\"513m\""), "'/agents/default/memory' is above" },
@@ -746,6 +778,7 @@ int main(void)
 	tcase_add_test(t, dropins__are_put_together_in_name_order);
 	tcase_add_test(t, dropins__count_without_policy_json);
 	tcase_add_test(t, sections__keep_file_tier_and_place);
+	tcase_add_test(t, audit__defaults_and_tiers);
 	tcase_add_loop_test(t, dropins__refuse_a_key_set_twice_naming_both, 0,
 			    (int)AQE_COUNT(clashes));
 	tcase_add_test(t, dropins__that_are_broken_name_themselves);
