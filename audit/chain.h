@@ -17,7 +17,7 @@
 #include "audit/row.h"
 
 /* Most bytes of an encoding: every text at its maximum. */
-#define AUDIT_ENCODING_MAX 24576
+#define AUDIT_ENCODING_MAX 14592
 
 /* The encoding of `r` at `out`; returns its length, or 0 when a text is longer than its maximum or
  * it would not fit. Works for rows that audit_row_check() would refuse. */

@@ -9,11 +9,13 @@
 #include "audit/row.h"
 #include "shim/core/err.h"
 
+/* By time, then seq: the same as by seq unless the clock was set back or rows were imported. */
 enum audit_order {
 	AUDIT_OLDEST_FIRST, /* offset and limit count from the oldest */
 	AUDIT_NEWEST_FIRST,
 	AUDIT_RECENT, /* the newest `limit` rows (after `offset` newer ones), oldest of them first
 		       */
+	AUDIT_BY_SEQ, /* as stored; also whenever after_seq is set */
 };
 
 /* All that are set must hold. Texts match exactly. */

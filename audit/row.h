@@ -50,11 +50,11 @@ bool audit_action_parse(const char *text, enum audit_action *ret);
 #define AUDIT_REASON_GAP  "gap"
 
 /* Most bytes of a text, without the NUL. */
-#define AUDIT_ID_MAX     256   /* container, agent_id, image, policy, waiver, rule, domain */
-#define AUDIT_WORD_MAX   64    /* agent_type, method */
-#define AUDIT_PATH_MAX   2048  /* path */
-#define AUDIT_REASON_MAX 2048  /* reason */
-#define AUDIT_META_MAX   16384 /* meta */
+#define AUDIT_ID_MAX     256  /* container, agent_id, image, policy, waiver, rule, domain */
+#define AUDIT_WORD_MAX   64   /* agent_type, method */
+#define AUDIT_PATH_MAX   2048 /* path */
+#define AUDIT_REASON_MAX 2048 /* reason */
+#define AUDIT_META_MAX   8192 /* meta */
 
 /* Texts are UTF-8 without NUL; NULL = not there, which is not the same as "". Borrowed by the
  * functions that take a row; rows handed out are valid as their function says. */

@@ -31,7 +31,8 @@ struct aqe_db_opts {
 	uint32_t application_id; /* marks the file as ours; another one is AQE_E_MALFORMED */
 	unsigned deadline_ms;    /* longest wait for locks of others, a call */
 	unsigned cache_kib;      /* page cache; 0 = 2048 */
-	unsigned wal_pages;      /* checkpoint when the log has so many pages; 0 = 256 */
+	unsigned wal_pages;      /* written back when the log has so many; 0 = 1000. Short-lived
+				  * processes do well with few: who opens reads them all */
 	unsigned flags;          /* enum aqe_db_flag */
 };
 
