@@ -12,6 +12,7 @@
 #include "netpolicy/limiter.h"
 #include "netpolicy/rules.h"
 #include "shim/core/arena.h"
+#include "shim/core/buf.h"
 #include "shim/core/err.h"
 #include "shim/core/json.h"
 #include "shim/core/sha256.h"
@@ -43,6 +44,26 @@ struct netpol_gateway {
 	struct netpol_where where;
 };
 
+/* What can be set for an agent type; domains and prefixes have places of their own too. */
+enum netpol_key {
+	NETPOL_KEY_ACCESS,
+	NETPOL_KEY_MODE,
+	NETPOL_KEY_SNI,
+	NETPOL_KEY_APEX,
+	NETPOL_KEY_DOMAINS,
+	NETPOL_KEY_CIDR,
+	NETPOL_KEY_RATE,
+	NETPOL_KEY_TIMEOUT,
+	NETPOL_KEY_HOST_HEADER,
+	NETPOL_KEY_WEBSOCKET,
+	NETPOL_KEY_SOCKS,
+	NETPOL_KEY_TRANSPARENT,
+	NETPOL_KEY_LIMITS,
+	NETPOL_KEY_COUNT,
+};
+/* Its name in the policy file, "wildcardApex"; never NULL. */
+const char *netpol_key_name(enum netpol_key k);
+
 /* Everything in force for one agent type. */
 struct netpol_type {
 	const char *name;
@@ -59,8 +80,7 @@ struct netpol_type {
 	struct netpol_rate rate;
 	uint32_t timeout_ms; /* of one plain request */
 	struct netpol_limits limits;
-	struct netpol_where where; /* of the row itself */
-	struct netpol_where rate_where, mode_where, apex_where, sni_where, cidr_where;
+	struct netpol_where where[NETPOL_KEY_COUNT]; /* what set each of them */
 };
 
 struct netpol_cluster {
@@ -74,8 +94,9 @@ struct netpol_cluster {
 struct netpol_policy {
 	struct aqe_arena *arena; /* owns everything below, and the struct */
 	unsigned refs;
-	const struct netpol_type *types; /* the last one is "default" */
+	const struct netpol_type *types; /* the built-in ones first */
 	size_t n_types;
+	const struct netpol_type *fallback; /* "default": of every unknown type */
 	const struct netpol_gateway *gateways;
 	size_t n_gateways;
 	struct netpol_cluster cluster;
@@ -112,6 +133,12 @@ const struct netpol_type *netpol_policy_type(const struct netpol_policy *p, cons
 /* The gateway of that name that the type may use, or NULL. */
 const struct netpol_gateway *netpol_policy_gateway(const struct netpol_policy *p, const char *type,
 						   const char *name);
+
+/* Appends what is in force as a section "network", JSON: of one type, with what it needs of the
+ * rest, or of all (`type` NULL). Built over the same base it gives the same digest, so it can be
+ * handed to a process that cannot read the files. */
+AQE_MUST_CHECK int netpol_policy_emit(const struct netpol_policy *p, const struct netpol_type *type,
+				      struct aqe_buf *b, struct aqe_err *e);
 
 /* A policy that is in use and can be replaced. Start with { NULL, load, self, AQE_ERR_INIT }. */
 struct netpol_live {

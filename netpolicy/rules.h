@@ -27,8 +27,8 @@ struct netpol_rule {
 	bool wildcard;
 	uint16_t port; /* 0: the default ports */
 	struct netpol_where where;
-	const char *warning; /* for people, or NULL: a shared suffix, a metadata name, ... */
-	const struct netpol_rule *same; /* next rule with the same base */
+	const char *warning;      /* for people, or NULL: a shared suffix, a metadata name, ... */
+	struct netpol_rule *same; /* next rule with the same base */
 };
 
 struct netpol_rules;

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* Members of the section that belong to no agent type: gateways, cluster, upstream proxy. */
+#include <string.h>
+
+#include "netpolicy/policy_int.h"
+#include "shim/core/text.h"
+
+#define URL_MAX     2048
+#define HEADER_MAX  64
+#define PREFIX_MAX  64
+#define TIMEOUT_MAX 60000
+#define HTTPS       "https://"
+
+/* ---- texts ---- */
+
+/* Copies a string member that is there; *ret stays as it is without one. */
+static int take_str(const struct netpol_build *b, const struct aqe_json *obj, const char *name,
+		    const char **ret, struct aqe_err *e)
+{
+	const struct aqe_json *v = aqe_json_get(obj, name);
+
+	if (!v)
+		return AQE_OK;
+	if (!aqe_json_str(v))
+		return netpol_policy_fault(b, v, e, "wanted a string");
+	*ret = aqe_arena_dup(b->arena, v->text);
+	return *ret ? AQE_OK : netpol_policy_nomem(e);
+}
+
+static bool host_port_ok(const char *p, size_t n, bool need_port)
+{
+	struct netpol_host host;
+	const char *port = NULL;
+	size_t host_n = 0, port_n = 0;
+	uint16_t number = 0;
+
+	netpol_authority_split(p, n, &host_n, &port, &port_n);
+	if (!netpol_host_parse(p, host_n, &host, NULL))
+		return false;
+	return port ? netpol_port_parse(port, port_n, &number) : !need_port;
+}
+
+/* Printable ASCII without blanks, quotes and what ends a URL's path. */
+static bool path_ok(const char *s)
+{
+	for (; *s; s++) {
+		if (*s <= ' ' || *s >= 0x7f || strchr("\"<>?#\\^`{|}", *s))
+			return false;
+	}
+	return true;
+}
+
+static bool upstream_ok(const char *s)
+{
+	const char *host = s + strlen(HTTPS);
+	size_t n;
+
+	if (!aqe_starts(s, HTTPS) || strlen(s) > URL_MAX)
+		return false;
+	n = strcspn(host, "/");
+	return host_port_ok(host, n, false) && path_ok(host + n) && !aqe_ends(s, "/");
+}
+
+/* Names that say how a message is framed, or whom it is for, are not the policy's to set. */
+static bool header_ok(const char *s)
+{
+	static const char *const framing[] = {
+		"host",    "connection", "content-length", "transfer-encoding",
+		"upgrade", "te",         "trailer",        "expect",
+		NULL
+	};
+	const size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+	return n >= 1 && n <= HEADER_MAX && !s[n] && !aqe_str_in(s, framing);
+}
+
+static bool prefix_ok(const char *s)
+{
+	for (size_t n = 0; s[n]; n++) {
+		if (s[n] < ' ' || s[n] >= 0x7f || n == PREFIX_MAX)
+			return false;
+	}
+	return true;
+}
+
+static bool file_ok(const char *s)
+{
+	return aqe_path_is_canonical(s) && strcmp(s, "/") != 0;
+}
+
+static bool key_prefix_ok(const char *s)
+{
+	for (size_t n = 0; s[n]; n++) {
+		if (s[n] <= ' ' || s[n] >= 0x7f || n == PREFIX_MAX)
+			return false;
+	}
+	return *s != '\0';
+}
+
+static bool server_ok(const char *s)
+{
+	return *s == '/' ? file_ok(s) : host_port_ok(s, strlen(s), true);
+}
+
+/* A text that was taken, with its rule. */
+struct text_row {
+	const char *name;
+	bool (*ok)(const char *s);
+	const char *wanted;
+	const char **place;
+};
+
+static int take_texts(const struct netpol_build *b, const struct aqe_json *obj,
+		      const struct text_row *rows, size_t n, struct aqe_err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		int rc = take_str(b, obj, rows[i].name, rows[i].place, e);
+
+		if (rc)
+			return rc;
+		if (aqe_json_get(obj, rows[i].name) && !rows[i].ok(*rows[i].place))
+			return netpol_policy_fault(b, aqe_json_get(obj, rows[i].name), e,
+						   "wanted %s", rows[i].wanted);
+	}
+	return AQE_OK;
+}
+
+/* ---- gateways ---- */
+
+static int read_types(const struct netpol_build *b, const struct aqe_json *list,
+		      struct netpol_gateway *g, struct aqe_err *e)
+{
+	const char **types;
+	size_t n = 0;
+
+	if (!list)
+		return AQE_OK;
+	if (list->type != AQE_JSON_ARRAY || !list->len)
+		return netpol_policy_fault(b, list, e, "wanted agent types, or leave it out");
+	types = aqe_arena_calloc(b->arena, list->len, sizeof(*types));
+	if (!types)
+		return netpol_policy_nomem(e);
+	for (const struct aqe_json *v = list->first; v; v = v->next) {
+		const char *s = aqe_json_str(v);
+
+		for (size_t i = 0; s && !types[n] && i < b->p->n_types; i++) {
+			if (strcmp(b->types[i].name, s) == 0)
+				types[n] = b->types[i].name;
+		}
+		if (!types[n++])
+			return netpol_policy_fault(b, v, e, "is no agent type");
+	}
+	g->types = types;
+	g->n_types = n;
+	return AQE_OK;
+}
+
+static int read_gateway_rate(const struct netpol_build *b, const struct aqe_json *v,
+			     struct netpol_gateway *g, struct aqe_err *e)
+{
+	int rc;
+
+	if (!v)
+		return AQE_OK;
+	rc = netpol_policy_read_rate(b, v, &g->rate, e);
+	if (!rc && !netpol_rate_ok(&g->rate))
+		rc = netpol_policy_fault(b, v, e, "wanted perMinute, perHour and burst");
+	g->has_rate = true;
+	return rc;
+}
+
+static int read_gateway(struct netpol_build *b, const struct aqe_json *v, struct aqe_err *e)
+{
+	struct netpol_gateway g = { .where = { b->file, v->line },
+				    .header = "authorization",
+				    .prefix = "" };
+	const struct text_row rows[] = {
+		{ "upstream", upstream_ok, "https://HOST[:PORT][/PATH] without a slash at its end",
+		  &g.upstream },
+		{ "credentialFile", file_ok, "an absolute path", &g.credential_file },
+		{ "header", header_ok, "a header's name in lower case, no framing header",
+		  &g.header },
+		{ "prefix", prefix_ok, "at most 64 printable ASCII characters", &g.prefix },
+	};
+	int rc;
+
+	if (v->type != AQE_JSON_OBJECT || !aqe_json_get(v, "upstream"))
+		return netpol_policy_fault(b, v, e, "wanted an object with 'upstream'");
+	g.name = aqe_arena_dup(b->arena, v->key);
+	if (!g.name)
+		return netpol_policy_nomem(e);
+	if (!*g.name || strspn(g.name, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(g.name) ||
+	    strlen(g.name) > NETPOL_TYPE_LEN_MAX)
+		return netpol_policy_fault(b, v, e, "wanted a name of 1 to 64 of a-z, 0-9 and '-'");
+	rc = take_texts(b, v, rows, AQE_COUNT(rows), e);
+	if (!rc)
+		rc = read_types(b, aqe_json_get(v, "types"), &g, e);
+	if (!rc)
+		rc = read_gateway_rate(b, aqe_json_get(v, "rate"), &g, e);
+	if (!rc)
+		b->gateways[b->p->n_gateways++] = g;
+	return rc;
+}
+
+static int read_gateways(struct netpol_build *b, const struct aqe_json *v, struct aqe_err *e)
+{
+	int rc = AQE_OK;
+
+	for (const struct aqe_json *m = v->first; !rc && m; m = m->next)
+		rc = m->key ? read_gateway(b, m, e)
+			    : netpol_policy_fault(b, v, e, "wanted an object");
+	return rc;
+}
+
+/* ---- cluster, proxy ---- */
+
+static int read_cluster(struct netpol_build *b, const struct aqe_json *v, struct aqe_err *e)
+{
+	struct netpol_cluster *c = &b->p->cluster;
+	const struct aqe_json *on_error = aqe_json_get(v, "onStoreError");
+	const struct aqe_json *timeout = aqe_json_get(v, "timeoutMs");
+	const struct text_row rows[] = {
+		{ "address", server_ok, "HOST:PORT or the absolute path of a socket", &c->address },
+		{ "passwordFile", file_ok, "an absolute path", &c->password_file },
+		{ "prefix", key_prefix_ok, "1 to 64 printable ASCII characters, no blank",
+		  &c->prefix },
+	};
+	uint64_t ms = c->timeout_ms;
+	int rc = take_texts(b, v, rows, AQE_COUNT(rows), e);
+
+	if (rc)
+		return rc;
+	if (!c->address)
+		return netpol_policy_fault(b, v, e, "has no 'address'");
+	if (on_error && !aqe_str_eq(on_error->text, "local") && !aqe_str_eq(on_error->text, "deny"))
+		return netpol_policy_fault(b, on_error, e, "wanted local or deny");
+	if (timeout && (!aqe_json_to_u64(timeout, TIMEOUT_MAX, &ms) || !ms))
+		return netpol_policy_fault(b, timeout, e, "wanted 1 to %d", TIMEOUT_MAX);
+	if (on_error && on_error->text[0] == 'd')
+		c->on_store_error = NETPOL_STORE_DENY;
+	c->timeout_ms = (uint32_t)ms;
+	return AQE_OK;
+}
+
+static int read_proxy(struct netpol_build *b, const struct aqe_json *v, struct aqe_err *e)
+{
+	const char *s = aqe_json_str(v);
+
+	if (!s || !host_port_ok(s, strlen(s), true))
+		return netpol_policy_fault(b, v, e, "wanted HOST:PORT");
+	b->p->upstream_proxy = aqe_arena_dup(b->arena, s);
+	return b->p->upstream_proxy ? AQE_OK : netpol_policy_nomem(e);
+}
+
+int netpol_policy_read_service(struct netpol_build *b, const struct aqe_json *root,
+			       struct aqe_err *e)
+{
+	static const struct {
+		const char *name;
+		int (*read)(struct netpol_build *b, const struct aqe_json *v, struct aqe_err *e);
+	} keys[] = {
+		{ "gateways", read_gateways },
+		{ "cluster", read_cluster },
+		{ "upstreamProxy", read_proxy },
+	};
+	int rc = AQE_OK;
+
+	for (size_t i = 0; !rc && i < AQE_COUNT(keys); i++) {
+		const struct aqe_json *v = aqe_json_get(root, keys[i].name);
+
+		if (v)
+			rc = keys[i].read(b, v, e);
+	}
+	return rc;
+}
