@@ -71,7 +71,7 @@ static int point_of(struct audit_log *log, enum audit_point_kind kind,
 	ret->seq = head->seq;
 	memcpy(ret->hash, head->hash, 32);
 	ret->time_ns = audit_now_ns();
-	ret->every = AUDIT_CHECKPOINT_ROWS;
+	ret->every = log->o.sign_every;
 	return AQE_OK;
 }
 

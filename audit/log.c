@@ -60,6 +60,8 @@ static int keep_opts(struct audit_log *log, const struct audit_opts *o)
 		log->o.file = AUDIT_DB_FILE;
 	if (!log->o.deadline_ms)
 		log->o.deadline_ms = AUDIT_DEADLINE_MS;
+	if (!log->o.sign_every)
+		log->o.sign_every = AUDIT_CHECKPOINT_ROWS;
 	return AQE_OK;
 }
 
@@ -75,7 +77,8 @@ static int open_log(struct audit_log *log, const struct audit_opts *o, unsigned 
 	d.dir = log->o.dir;
 	d.file = log->o.file;
 	d.deadline_ms = log->o.deadline_ms;
-	d.flags = log->o.mode == AUDIT_READ ? AQE_DB_READ : 0;
+	d.flags = (log->o.mode == AUDIT_READ ? AQE_DB_READ : 0U) |
+		  (log->o.flags & AUDIT_NO_FLUSH ? AQE_DB_NORMAL_SYNC : 0U);
 	d.wal_pages = wal_pages;
 	return aqe_db_open(&d, &log->db, e);
 }
@@ -284,7 +287,26 @@ struct batch {
 	struct audit_head head;
 	bool is_signed;     /* checkpoints are made */
 	int64_t last_point; /* seq of the last one; -1 when there is none */
+	int64_t every;      /* the next is due so many rows later: it promised, or we want it */
 };
+
+static int last_point(struct batch *b, struct aqe_err *e)
+{
+	AQE_AUTO_STMT struct aqe_stmt *s = NULL;
+	int rc = aqe_db_prepare(b->log->db,
+				"SELECT seq, every FROM point ORDER BY seq DESC, kind DESC LIMIT 1",
+				&s, e);
+
+	if (rc == 0)
+		rc = aqe_stmt_step(s, e);
+	if (rc < 0)
+		return rc;
+	b->last_point = rc == 1 ? aqe_stmt_i64(s, 0) : -1;
+	b->every = b->log->o.sign_every;
+	if (rc == 1 && aqe_stmt_i64(s, 1) < b->every)
+		b->every = aqe_stmt_i64(s, 1);
+	return AQE_OK;
+}
 
 static int begin_batch(struct batch *b, struct aqe_err *e)
 {
@@ -293,8 +315,7 @@ static int begin_batch(struct batch *b, struct aqe_err *e)
 	if (rc == 0)
 		rc = audit_store_head(b->log, &b->head, e);
 	if (rc == 0)
-		rc = audit_store_number(b->log, "SELECT max(seq) FROM point", -1, &b->last_point,
-					e);
+		rc = last_point(b, e);
 	/* A log that was signed once stays signed: without its key it takes no more rows than
 	 * one checkpoint may cover. */
 	b->is_signed = rc == 0 && (b->last_point >= 0 || audit_sign_has_key(&b->log->o));
@@ -303,8 +324,7 @@ static int begin_batch(struct batch *b, struct aqe_err *e)
 
 static bool is_point_due(const struct batch *b)
 {
-	return b->is_signed &&
-	       (b->last_point < 0 || b->head.seq - b->last_point >= AUDIT_CHECKPOINT_ROWS);
+	return b->is_signed && (b->last_point < 0 || b->head.seq - b->last_point >= b->every);
 }
 
 /* Gives the row its place and stores it. */
@@ -338,6 +358,7 @@ static int add_row(struct batch *b, struct audit_row *r, struct aqe_err *e)
 	if (!is_point_due(b))
 		return AQE_OK;
 	b->last_point = b->head.seq;
+	b->every = b->log->o.sign_every;
 	return audit_point_add(b->log, AUDIT_POINT_HEAD, &b->head, NULL, e);
 }
 
@@ -405,6 +426,25 @@ static int add_gap(struct batch *b, const struct audit_lost *v, struct aqe_err *
 	return add_row(b, &row, e);
 }
 
+/* True when the newest row about a policy names this one. */
+static int is_known_policy(struct audit_log *log, const char *digest, bool *ret, struct aqe_err *e)
+{
+	AQE_AUTO_STMT struct aqe_stmt *s = NULL;
+	int rc = aqe_db_prepare(log->db,
+				"SELECT policy IS ?1 FROM row WHERE kind = 8 AND action = 5 "
+				"ORDER BY time_ns DESC, seq DESC LIMIT 1",
+				&s, e);
+
+	if (rc)
+		return rc;
+	aqe_stmt_bind_text(s, 1, digest);
+	rc = aqe_stmt_step(s, e);
+	if (rc < 0)
+		return rc;
+	*ret = rc == 1 && aqe_stmt_i64(s, 0) == 1;
+	return AQE_OK;
+}
+
 static int store_batch(struct batch *b, struct audit_row *rows, size_t n, struct aqe_err *e)
 {
 	struct audit_lost_report gaps;
@@ -418,8 +458,15 @@ static int store_batch(struct batch *b, struct audit_row *rows, size_t n, struct
 		if (gaps.fd[i] >= 0)
 			rc = add_gap(b, &gaps.lost[i], e);
 	}
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = add_row(b, &rows[i], e);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		bool known = false;
+
+		if (rows[i].kind == AUDIT_POLICY && rows[i].action == AUDIT_CHANGED &&
+		    (b->log->o.flags & AUDIT_NEW_POLICY_ONLY))
+			rc = is_known_policy(b->log, rows[i].policy, &known, e);
+		if (rc == 0 && !known)
+			rc = add_row(b, &rows[i], e);
+	}
 	if (rc == 0)
 		rc = aqe_db_commit(b->log->db, e);
 	audit_lost_report_done(&gaps, rc == 0);

@@ -32,6 +32,15 @@ enum audit_mode {
 	AUDIT_WRITE, /* makes folder (0700), database, side files when absent, and migrates */
 };
 
+enum audit_flag {
+	/* A power cut may take rows that were acknowledged, from the end of the log; a crash of
+	 * processes may not. The next row without this flag makes all before it durable too. */
+	AUDIT_NO_FLUSH = 1U << 0,
+	/* A row of kind policy and action changed is left out when the newest of its kind names the
+	 * same digest; its seq stays 0. */
+	AUDIT_NEW_POLICY_ONLY = 1U << 1,
+};
+
 /* Where a log is. Whoever reads the environment is in shim/; paths here are absolute. */
 struct audit_opts {
 	const char *dir;  /* the folder. Its parent is made too when absent; nothing above that */
@@ -42,6 +51,8 @@ struct audit_opts {
 			     * (a tmpfs: /run/aqe-shim, $XDG_RUNTIME_DIR/aqe-shim); may be NULL */
 	enum audit_mode mode;
 	unsigned deadline_ms; /* 0 = AUDIT_DEADLINE_MS */
+	unsigned flags;       /* enum audit_flag */
+	int64_t sign_every;   /* rows to the next signed checkpoint; 0 = AUDIT_CHECKPOINT_ROWS */
 };
 
 /* Opens. AUDIT_WRITE refuses (AQE_E_UNTRUSTED) a folder or database with another owner, other modes
