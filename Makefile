@@ -149,6 +149,9 @@ $(B)/unit/test_core_sha256: private TEST_WRAP := -Wl,--wrap=aqe_sha256_ni_usable
 PEER_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell grep -sl 'tests/fakes/fake_peer\.h' tests/unit/*.c))
 $(PEER_TESTS): $(B)/tests/fakes/fake_peer.o
 
+STORE_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell grep -sl 'tests/fakes/fake_store\.h' tests/unit/*.c))
+$(STORE_TESTS): $(B)/tests/fakes/fake_store.o
+
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ $(AQE_LIBS) $(LDFLAGS)
