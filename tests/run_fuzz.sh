@@ -26,6 +26,7 @@ corpus_of() {
 	*rewrite*) echo "tests/corpus/spec tests/corpus/malformed tests/samples" ;;
 	*inspect*) echo "tests/corpus/inspect tests/corpus/malformed tests/samples-inspect" ;;
 	json | *spec* | *verify* | oci*) echo "tests/corpus/spec tests/corpus/malformed" ;;
+	http1) echo "tests/vectors/http" ;;
 	*policy*) echo "tests/corpus/policy.json" ;;
 	esac
 }
