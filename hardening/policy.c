@@ -71,6 +71,7 @@ static int describe(struct hard_policy *p, const struct hard_policy_files *one,
 			(void)aqe_buf_addf(&digests, "%s\n", all[i]->file[j].digest);
 		}
 	}
+	p->changed_s = one->changed_s > two->changed_s ? one->changed_s : two->changed_s;
 	if (aqe_buf_ok(&names, e) || aqe_buf_ok(&digests, e))
 		return aqe_err_wrap(e, "policy");
 	p->files = aqe_arena_dup(p->arena, aqe_buf_str(&names));

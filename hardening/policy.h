@@ -90,6 +90,7 @@ struct hard_policy {
 	const struct hard_section *sections; /* in the order of the files, the system's first */
 	size_t n_sections;
 	char digest[AQE_DIGEST_TEXT]; /* over all files read, in order */
+	int64_t changed_s;            /* the last change of any of them */
 	const char *files;            /* their paths, ", "-separated, for messages */
 };
 
@@ -128,6 +129,9 @@ const char *hard_agent_marker(const struct aqe_json *spec, const char *label);
 /* True when the waiver is for this agent type and image (may be NULL), expired or not. */
 bool hard_waiver_applies(const struct hard_waiver *w, const char *agent_type,
 			 const struct hard_image *image);
+/* False when the clock is before the policy's last change (but for a day: files come from other
+ * machines): it was set back, nobody knows how far, and no waiver's expiry can be told. */
+bool hard_policy_clock_ok(const struct hard_policy *p, int64_t now_s);
 /* The waiver in force for a property at time `now_s`, or NULL. `image` may be NULL. */
 const struct hard_waiver *hard_policy_waiver(const struct hard_policy *p, enum hard_prop prop,
 					     const char *agent_type, const struct hard_image *image,

@@ -37,6 +37,7 @@ struct hard_policy_files {
 	struct aqe_arena *arena;
 	struct hard_policy_file *file;
 	size_t n, max;
+	int64_t changed_s; /* the youngest file's modification time */
 };
 
 /* Reads one file named by the user; owner and mode are not judged. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "hardening/policy_file.h"
 #include "shim/core/arena.h"
@@ -93,10 +94,17 @@ static int add_file(struct hard_policy_files *fs, const char *path, const struct
 	return hard_policy_file_check(f, e);
 }
 
+static void note_change(struct hard_policy_files *fs, const struct stat *st)
+{
+	if (st->st_mtime > fs->changed_s)
+		fs->changed_s = st->st_mtime;
+}
+
 int hard_policy_files_one(struct hard_policy_files *fs, const char *path, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(HARD_POLICY_MAX_BYTES);
 	AQE_AUTO_FD int fd = -1;
+	struct stat st;
 	int rc;
 
 	/* Named on the command line: links on the way are the user's own business. */
@@ -104,10 +112,13 @@ int hard_policy_files_one(struct hard_policy_files *fs, const char *path, struct
 	if (fd < 0)
 		return aqe_err_set(e, errno == ENOENT ? AQE_E_ABSENT : AQE_E_SYS, errno,
 				   "open policy '%s'", path);
-	rc = aqe_fs_check(fd, AQE_FS_REGULAR, HARD_POLICY_MAX_BYTES, path, NULL, e);
+	rc = aqe_fs_check(fd, AQE_FS_REGULAR, HARD_POLICY_MAX_BYTES, path, &st, e);
 	if (!rc)
 		rc = aqe_fs_read_fd(fd, &b, e);
-	return rc ? rc : add_file(fs, path, &b, e);
+	if (rc)
+		return rc;
+	note_change(fs, &st);
+	return add_file(fs, path, &b, e);
 }
 
 /* Reads `name` below `dirfd`. */
@@ -116,6 +127,7 @@ static int add_named(struct hard_policy_files *fs, int dirfd, const char *dir, c
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(HARD_POLICY_MAX_BYTES);
 	const char *path = aqe_arena_fmt(fs->arena, "%s/%s", dir, name);
+	struct stat st;
 	int rc;
 
 	if (!path)
@@ -123,6 +135,8 @@ static int add_named(struct hard_policy_files *fs, int dirfd, const char *dir, c
 	rc = aqe_fs_read_beneath(dirfd, name, AQE_FS_TRUSTED, &b, e);
 	if (rc)
 		return parse_fault(path, e);
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		note_change(fs, &st);
 	return add_file(fs, path, &b, e);
 }
 

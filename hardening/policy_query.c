@@ -8,6 +8,7 @@
 
 #define MARKER_ANNOTATION "io.aqe.agent-type"
 #define TYPES_SHOWN       200 /* bytes of a list of types in a message */
+#define CLOCK_SLACK_S     86400
 
 /* ---- images ---- */
 
@@ -194,10 +195,17 @@ bool hard_waiver_applies(const struct hard_waiver *w, const char *agent_type,
 	return !w->image || waiver_image(w, image);
 }
 
+bool hard_policy_clock_ok(const struct hard_policy *p, int64_t now_s)
+{
+	return now_s >= p->changed_s - CLOCK_SLACK_S;
+}
+
 const struct hard_waiver *hard_policy_waiver(const struct hard_policy *p, enum hard_prop prop,
 					     const char *agent_type, const struct hard_image *image,
 					     int64_t now_s)
 {
+	if (!hard_policy_clock_ok(p, now_s))
+		return NULL;
 	for (size_t i = 0; i < p->n_waivers; i++) {
 		const struct hard_waiver *w = &p->waivers[i];
 

@@ -309,6 +309,7 @@ static void tool(struct aqe_buf *b)
 		{ "malformed_document", "A document is not well-formed; it was not judged." },
 		{ "undecided_document", "A document could not be read or judged." },
 		{ "waiver_expired", "A waiver of the policy has expired and counts as absent." },
+		{ "waiver_clock", "The clock was set back: the policy's waivers count as absent." },
 		{ "waiver_soon", "A waiver of the policy is in use and expires soon." },
 		{ "waiver_unused", "A waiver of the policy is for a property that holds." },
 	};

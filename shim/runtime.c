@@ -133,6 +133,7 @@ int shim_rt_context(struct shim_rt *rt, const struct shim_record *r, struct hard
 	policy->mode = r->mode;
 	policy->uid = r->uid;
 	policy->gid = r->gid;
+	policy->changed_s = r->created_s;
 	policy->waivers = r->waivers;
 	policy->n_waivers = r->n_waivers;
 	*ret = (struct hard_ctx){

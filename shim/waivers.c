@@ -55,6 +55,8 @@ enum shim_waiver_state shim_waivers_state(const struct shim_waivers *w, size_t i
 		return SHIM_WAIVER_QUIET;
 	if (w->now_s >= row->expires)
 		return SHIM_WAIVER_EXPIRED;
+	if (!hard_policy_clock_ok(w->policy, w->now_s))
+		return SHIM_WAIVER_CLOCK;
 	if (!(w->seen[i] & SEEN_USED))
 		return SHIM_WAIVER_UNUSED;
 	return row->expires - w->now_s < (int64_t)HARD_WAIVER_WARN_DAYS * DAY_S ? SHIM_WAIVER_SOON
@@ -66,6 +68,7 @@ const char *shim_waiver_name(enum shim_waiver_state state)
 	static const char *const names[] = {
 		[SHIM_WAIVER_QUIET] = "",
 		[SHIM_WAIVER_EXPIRED] = "waiver_expired",
+		[SHIM_WAIVER_CLOCK] = "waiver_clock",
 		[SHIM_WAIVER_SOON] = "waiver_soon",
 		[SHIM_WAIVER_UNUSED] = "waiver_unused",
 	};
@@ -78,6 +81,8 @@ void shim_waiver_text(const struct hard_waiver *w, enum shim_waiver_state state,
 	static const char *const words[] = {
 		[SHIM_WAIVER_QUIET] = "is in force until",
 		[SHIM_WAIVER_EXPIRED] = "counts as absent: it expired",
+		[SHIM_WAIVER_CLOCK] = "counts as absent: the clock is before the policy's last "
+				      "change; it expires",
 		[SHIM_WAIVER_SOON] = "expires soon:",
 		[SHIM_WAIVER_UNUSED] = "is not needed: the property holds without it; it would "
 				       "expire",

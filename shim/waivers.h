@@ -13,6 +13,7 @@
 enum shim_waiver_state {
 	SHIM_WAIVER_QUIET,   /* for none of the documents, or in use with time to go */
 	SHIM_WAIVER_EXPIRED, /* counts as absent */
+	SHIM_WAIVER_CLOCK,   /* likewise: the clock was set back */
 	SHIM_WAIVER_SOON,    /* in use, ends within HARD_WAIVER_WARN_DAYS */
 	SHIM_WAIVER_UNUSED,  /* the property holds without it */
 };
@@ -35,7 +36,7 @@ void shim_waivers_done(struct shim_waivers *w);
 void shim_waivers_add(struct shim_waivers *w, const struct hard_report *r);
 /* What is to be said about policy->waivers[i]. */
 enum shim_waiver_state shim_waivers_state(const struct shim_waivers *w, size_t i);
-/* Stable names: "waiver_expired", "waiver_soon", "waiver_unused"; "" for QUIET. */
+/* Stable names: "waiver_expired", "waiver_clock", "waiver_soon", "waiver_unused"; "" for QUIET. */
 const char *shim_waiver_name(enum shim_waiver_state state);
 /* The warning as one line without its end; foreign words escaped. */
 void shim_waiver_text(const struct hard_waiver *w, enum shim_waiver_state state, struct aqe_buf *b);

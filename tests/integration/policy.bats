@@ -76,6 +76,22 @@ refused_with() {
 	refused_with "refused: digest"
 }
 
+@test "U31: a waiver at a start ended yesterday, ends today at 00:00, counts until tomorrow" {
+	local day
+	for day in yesterday today; do
+		low_policy jq=".waivers[].expires = \"$(date -u -d "$day" +%F)\""
+		refused_with "refused: digest"
+	done
+	low_policy jq=".waivers[].expires = \"$(date -u -d tomorrow +%F)\""
+	run low_cycle "$(make_bundle pol)" low-pol
+	assert_status 0
+}
+
+@test "U31: with the clock set back no waiver counts" {
+	touch -d '+365 days' "$POLICY" # as the policy looks then
+	refused_with "refused: digest"
+}
+
 @test "a drop-in that is broken names itself; a key twice is an error; a good one counts" {
 	mkdir -p /etc/aqe-shim/policy.d
 	printf '{\n  "version": 1, "images": [\n}\n' >/etc/aqe-shim/policy.d/20-broken.json

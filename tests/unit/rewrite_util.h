@@ -38,6 +38,7 @@ static inline void rw_setup(void)
 	ck_assert_ptr_nonnull(arena);
 	err = (struct aqe_err)AQE_ERR_INIT;
 	ck_assert_ok(hard_policy_load_file(RW_POLICY, &policy, &err), err);
+	policy->changed_s = 0; /* the tests have a clock of their own */
 	ctx = (struct hard_ctx){ .policy = policy,
 				 .agent = hard_agent_profile(),
 				 .image_digest = policy->images[0].digest,

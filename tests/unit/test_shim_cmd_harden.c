@@ -1,70 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* `aqe-shim harden`: exit statuses, and what goes to which stream. */
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "tests/unit/cmd_util.h"
 
-#include "shim/cmds.h"
-#include "shim/exit.h"
-#include "tests/unit/rewrite_util.h"
-
-#define DIGEST "sha256:8bef762011d9d6a4add126b5d9d2ae2aed9621d380631d96bc16e5a6b3bc2e79"
-
-static char dir[] = "/tmp/aqe-test-harden-XXXXXX";
-static struct aqe_buf out = AQE_BUF_INIT(RW_FILE_MAX), errors = AQE_BUF_INIT(RW_FILE_MAX);
-
-static void setup(void)
-{
-	rw_setup();
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-}
-
-static void teardown(void)
-{
-	static const char *const names[] = { "out", "err", "in.json", "link" };
-
-	for (size_t i = 0; i < AQE_COUNT(names); i++)
-		(void)unlink(aqe_arena_fmt(arena, "%s/%s", dir, names[i])); /* most are absent */
-	ck_assert_int_eq(rmdir(dir), 0);
-	aqe_buf_done(&out);
-	aqe_buf_done(&errors);
-	rw_teardown();
-}
-
-/* Runs the command with its words up to NULL; the streams' contents are in `out` and `errors`. The
- * test runs in a process of its own, so its streams may stay redirected. */
 static int run(const char *const *words)
 {
-	const char *out_path = aqe_arena_fmt(arena, "%s/out", dir);
-	const char *err_path = aqe_arena_fmt(arena, "%s/err", dir);
-	char *argv[16] = { NULL };
-	int argc = 0;
-
-	argv[argc++] = aqe_arena_dup(arena, "harden");
-	for (; *words; words++)
-		argv[argc++] = aqe_arena_dup(arena, *words);
-	ck_assert_ptr_nonnull(freopen(out_path, "we", stdout));
-	ck_assert_ptr_nonnull(freopen(err_path, "we", stderr));
-	const int rc = shim_cmd_harden(argc, argv);
-
-	(void)fflush(stdout);
-	(void)fflush(stderr);
-	rw_read_file(out_path, &out);
-	rw_read_file(err_path, &errors);
-	return rc;
+	return cmd_run(shim_cmd_harden, "harden", words);
 }
 
 #define RUN(...) run((const char *const[]){ __VA_ARGS__, NULL })
 
 static const char *in_file(const char *text)
 {
-	const char *path = aqe_arena_fmt(arena, "%s/in.json", dir);
-	FILE *f = fopen(path, "we");
-
-	ck_assert_ptr_nonnull(f);
-	ck_assert_int_ge(fputs(text, f), 0);
-	ck_assert_int_eq(fclose(f), 0);
-	return path;
+	return cmd_file("in.json", text, strlen(text));
 }
 
 START_TEST(harden__prints_a_diff_by_default)
@@ -167,7 +114,7 @@ END_TEST
 
 START_TEST(harden__cannot_decide)
 {
-	const char *link = aqe_arena_fmt(arena, "%s/link", dir);
+	const char *link = cmd_path("link");
 
 	ck_assert_int_eq(RUN("-p", RW_POLICY, "/nonexistent"), SHIM_EXIT_UNDECIDED);
 	ck_assert_int_eq(RUN("-p", "/nonexistent", "tests/corpus/spec/ok-base.json"),
@@ -184,7 +131,7 @@ int main(void)
 	Suite *s = suite_create("shim_cmd_harden");
 	TCase *t = tcase_create("harden");
 
-	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_checked_fixture(t, cmd_setup, cmd_teardown);
 	tcase_add_test(t, harden__prints_a_diff_by_default);
 	tcase_add_test(t, harden__prints_a_document_that_verifies);
 	tcase_add_test(t, harden__prints_a_patch);

@@ -1,76 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* `aqe-shim verify`: exit statuses, streams, and the two formats against tests/golden. After a
  * wanted change of a format: `make golden`, and read the difference. */
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "shim/cmds.h"
-#include "shim/core/fs.h"
 #include "shim/engine_info.h"
-#include "shim/exit.h"
 #include "shim/verdict.h"
-#include "tests/unit/rewrite_util.h"
+#include "tests/unit/cmd_util.h"
 
 #define SPEC  "tests/corpus/spec/"
 #define BAD   "tests/corpus/malformed/"
 #define OTHER "sha256:0000000000000000000000000000000000000000000000000000000000000001"
 
-static char dir[] = "/tmp/aqe-test-verify-XXXXXX";
-static struct aqe_buf out = AQE_BUF_INIT(RW_FILE_MAX), errors = AQE_BUF_INIT(RW_FILE_MAX);
-
-static void setup(void)
-{
-	rw_setup();
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-	ck_assert_int_eq(unsetenv("NO_COLOR"), 0);
-}
-
-static void teardown(void)
-{
-	AQE_AUTO_FD int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	ck_assert_int_eq(aqe_fs_remove_tree(tmp, dir + strlen("/tmp/"), NULL), 0);
-	aqe_buf_done(&out);
-	aqe_buf_done(&errors);
-	rw_teardown();
-}
-
-static const char *in_dir(const char *name)
-{
-	return aqe_arena_fmt(arena, "%s/%s", dir, name);
-}
-
-static const char *new_file(const char *name, const char *p, size_t n)
-{
-	const char *path = in_dir(name);
-	FILE *f = fopen(path, "we");
-
-	ck_assert_ptr_nonnull(f);
-	ck_assert_uint_eq(fwrite(p, 1, n, f), n);
-	ck_assert_int_eq(fclose(f), 0);
-	return path;
-}
-
-/* Runs the command; its streams end up in `out` and `errors`. */
 static int run(const char *const *words)
 {
-	char *argv[16] = { NULL };
-	int argc = 0;
-
-	argv[argc++] = aqe_arena_dup(arena, "verify");
-	for (; *words; words++)
-		argv[argc++] = aqe_arena_dup(arena, *words);
-	ck_assert_ptr_nonnull(freopen(in_dir("out"), "we", stdout));
-	ck_assert_ptr_nonnull(freopen(in_dir("err"), "we", stderr));
-	const int rc = shim_cmd_verify(argc, argv);
-
-	(void)fflush(stdout);
-	(void)fflush(stderr);
-	rw_read_file(in_dir("out"), &out);
-	rw_read_file(in_dir("err"), &errors);
-	return rc;
+	return cmd_run(shim_cmd_verify, "verify", words);
 }
 
 #define RUN(...) run((const char *const[]){ "--policy", RW_POLICY, __VA_ARGS__, NULL })
@@ -166,15 +107,15 @@ END_TEST
 
 START_TEST(verify__policy_that_cannot_be_read)
 {
-	const char *broken = new_file("policy.json", "{", 1);
+	const char *broken = cmd_file("policy.json", "{", 1);
 
 	ck_assert_int_eq(run((const char *const[]){ "--policy", broken, SPEC "ok-base.json",
 						    NULL }),
 			 SHIM_EXIT_UNDECIDED);
 	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&errors), "policy.json"));
 	ck_assert_uint_eq(out.len, 0);
-	ck_assert_int_eq(run((const char *const[]){ "--policy", in_dir("none"), SPEC "ok-base.json",
-						    NULL }),
+	ck_assert_int_eq(run((const char *const[]){ "--policy", cmd_path("none"),
+						    SPEC "ok-base.json", NULL }),
 			 SHIM_EXIT_UNDECIDED);
 }
 END_TEST
@@ -183,11 +124,11 @@ END_TEST
 
 START_TEST(verify__links_and_fifos)
 {
-	ck_assert_int_eq(symlink("/etc/passwd", in_dir("link")), 0);
-	ck_assert_int_eq(RUN(in_dir("link")), SHIM_EXIT_UNDECIDED);
+	ck_assert_int_eq(symlink("/etc/passwd", cmd_path("link")), 0);
+	ck_assert_int_eq(RUN(cmd_path("link")), SHIM_EXIT_UNDECIDED);
 	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "pipe it to '-'"));
-	ck_assert_int_eq(mkfifo(in_dir("fifo"), 0600), 0);
-	ck_assert_int_eq(RUN(in_dir("fifo")), SHIM_EXIT_UNDECIDED);
+	ck_assert_int_eq(mkfifo(cmd_path("fifo"), 0600), 0);
+	ck_assert_int_eq(RUN(cmd_path("fifo")), SHIM_EXIT_UNDECIDED);
 	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "'-'"));
 }
 END_TEST
@@ -202,8 +143,8 @@ START_TEST(verify__size_limit)
 	memset(blanks, ' ', max);
 	rw_read_file(SPEC "ok-base.json", &text);
 	ck_assert_int_eq(aqe_buf_add(&text, blanks, max), 0);
-	ck_assert_int_eq(RUN(new_file("full", aqe_buf_str(&text), max)), SHIM_EXIT_OK);
-	ck_assert_int_eq(RUN(new_file("over", aqe_buf_str(&text), max + 1)), SHIM_EXIT_MALFORMED);
+	ck_assert_int_eq(RUN(cmd_file("full", aqe_buf_str(&text), max)), SHIM_EXIT_OK);
+	ck_assert_int_eq(RUN(cmd_file("over", aqe_buf_str(&text), max + 1)), SHIM_EXIT_MALFORMED);
 }
 END_TEST
 
@@ -233,7 +174,7 @@ START_TEST(verify__agent_type_of_the_document)
 		"d380631d96bc16e5a6b3bc2e79\",\"types\":[\"qe-security-scanner\"]}],\"mounts\":["
 		"{\"source\":\"/srv/aqe/workspace\",\"destination\":\"/workspace\"},"
 		"{\"source\":\"/srv/aqe/realms/qe/state\",\"destination\":\"/var/lib/aqe\"}]}";
-	const char *p = new_file("types.json", text, strlen(text));
+	const char *p = cmd_file("types.json", text, strlen(text));
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(RW_FILE_MAX);
 	struct aqe_json *doc = rw_parse_file(RW_BASE);
 	const char *file;
@@ -241,7 +182,7 @@ START_TEST(verify__agent_type_of_the_document)
 	/* the only type the image may run as: its ceiling is 4 GiB */
 	rw_edit(doc, "/linux/resources/memory", "{\"limit\":4294967296,\"swap\":4294967296}");
 	ck_assert_ok(aqe_json_emit(doc, AQE_JSON_COMPACT, &b, &err), err);
-	file = new_file("big.json", aqe_buf_str(&b), b.len);
+	file = cmd_file("big.json", aqe_buf_str(&b), b.len);
 	ck_assert_int_eq(run((const char *const[]){ "--policy", p, file, NULL }), SHIM_EXIT_OK);
 	ck_assert_int_eq(RUN(file), SHIM_EXIT_FAILED);
 	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "memory_limit"));
@@ -249,7 +190,7 @@ START_TEST(verify__agent_type_of_the_document)
 	rw_edit(doc, "/annotations/io.aqe.agent-type", "\"qe-test-generator\"");
 	aqe_buf_clear(&b);
 	ck_assert_ok(aqe_json_emit(doc, AQE_JSON_COMPACT, &b, &err), err);
-	file = new_file("other.json", aqe_buf_str(&b), b.len);
+	file = cmd_file("other.json", aqe_buf_str(&b), b.len);
 	ck_assert_int_eq(run((const char *const[]){ "--policy", p, file, NULL }), SHIM_EXIT_FAILED);
 	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "fail digest"));
 }
@@ -265,7 +206,7 @@ START_TEST(verify__engine_info)
 	rw_edit(doc, "/linux/gidMappings", NULL);
 	aqe_json_detach(aqe_json_at(doc, "/linux/namespaces/5"));
 	ck_assert_ok(aqe_json_emit(doc, AQE_JSON_COMPACT, &text, &err), err);
-	plain = new_file("plain.json", aqe_buf_str(&text), text.len);
+	plain = cmd_file("plain.json", aqe_buf_str(&text), text.len);
 	ck_assert_int_eq(RUN(plain), SHIM_EXIT_FAILED);
 	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "rootless"));
 	ck_assert_int_eq(RUN("--engine-info", "tests/corpus/inspect/info-podman-ok.json", plain),
@@ -340,7 +281,7 @@ START_TEST(verify__foreign_document)
 {
 	static const char crictl[] = "{\"info\":{},\"status\":{\"id\":\"x\"}}";
 
-	ck_assert_int_eq(RUN(new_file("c.json", crictl, strlen(crictl))), SHIM_EXIT_UNDECIDED);
+	ck_assert_int_eq(RUN(cmd_file("c.json", crictl, strlen(crictl))), SHIM_EXIT_UNDECIDED);
 	ck_assert_ptr_nonnull(strstr(aqe_buf_str(&out), "a document of crictl"));
 }
 END_TEST
@@ -448,7 +389,7 @@ START_TEST(verify__terminal_is_not_told_to_do_things)
 {
 	static const char text[] = "{\"\\u001b[2Jprocess\":1,\"ociVersion\":\"\\u0007\"}";
 
-	ck_assert_int_eq(RUN("--all", new_file("e\033[2J", text, strlen(text))), SHIM_EXIT_FAILED);
+	ck_assert_int_eq(RUN("--all", cmd_file("e\033[2J", text, strlen(text))), SHIM_EXIT_FAILED);
 	ck_assert_ptr_null(strchr(aqe_buf_str(&out), '\033'));
 	ck_assert_ptr_null(strchr(aqe_buf_str(&out), '\007'));
 }
@@ -485,7 +426,7 @@ int main(void)
 	Suite *s = suite_create("shim/cmd_verify");
 	TCase *c = tcase_create("verify");
 
-	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_checked_fixture(c, cmd_setup, cmd_teardown);
 	tcase_add_loop_test(c, verify__exit_status, 0, AQE_COUNT(files));
 	tcase_add_test(c, verify__the_worst_of_several);
 	tcase_add_loop_test(c, verify__usage, 0, AQE_COUNT(usages));

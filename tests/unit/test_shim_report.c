@@ -1,64 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The reports that programs read: SARIF against the facts of its schema, the formats against each
  * other, and what is said about waivers. */
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "shim/cmds.h"
 #include "shim/core/clock.h"
-#include "shim/exit.h"
 #include "shim/verify_out.h"
-#include "tests/unit/rewrite_util.h"
+#include "tests/unit/cmd_util.h"
 
 #define SPEC "tests/corpus/spec/"
 #define BAD  "tests/corpus/malformed/"
 
-static char dir[] = "/tmp/aqe-test-report-XXXXXX";
-static struct aqe_buf out = AQE_BUF_INIT(RW_FILE_MAX), errors = AQE_BUF_INIT(RW_FILE_MAX);
-
-static void setup(void)
-{
-	rw_setup();
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-}
-
-static const char *in_dir(const char *name)
-{
-	return aqe_arena_fmt(arena, "%s/%s", dir, name);
-}
-
-static void teardown(void)
-{
-	static const char *const names[] = { "out", "err", "policy.json" };
-
-	for (size_t i = 0; i < AQE_COUNT(names); i++)
-		(void)unlink(in_dir(names[i]));
-	ck_assert_int_eq(rmdir(dir), 0);
-	aqe_buf_done(&out);
-	aqe_buf_done(&errors);
-	rw_teardown();
-}
-
 static int run(const char *const *words)
 {
-	char *argv[16] = { NULL };
-	int argc = 0;
-
-	argv[argc++] = aqe_arena_dup(arena, "verify");
-	for (; *words; words++)
-		argv[argc++] = aqe_arena_dup(arena, *words);
-	ck_assert_ptr_nonnull(freopen(in_dir("out"), "we", stdout));
-	ck_assert_ptr_nonnull(freopen(in_dir("err"), "we", stderr));
-	const int rc = shim_cmd_verify(argc, argv);
-
-	(void)fflush(stdout);
-	(void)fflush(stderr);
-	aqe_buf_clear(&out);
-	aqe_buf_clear(&errors);
-	rw_read_file(in_dir("out"), &out);
-	rw_read_file(in_dir("err"), &errors);
-	return rc;
+	return cmd_run(shim_cmd_verify, "verify", words);
 }
 
 #define RUN(...) run((const char *const[]){ "--policy", __VA_ARGS__, NULL })
@@ -366,21 +318,14 @@ static const struct {
 
 static const char *waiver_policy(const char *property, const char *who, int64_t days)
 {
-	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(RW_FILE_MAX);
 	struct aqe_json *doc = rw_parse_file(RW_POLICY);
-	const char *path = in_dir("policy.json");
-	FILE *f = fopen(path, "we");
 
 	rw_edit(doc, "/waivers",
 		aqe_arena_fmt(arena,
 			      "[{\"property\":\"%s\",\"%s\",\"reason\":\"a <b> & "
 			      "\\\"c\\\"\",\"owner\":\"o\",\"expires\":\"%s\"}]",
 			      property, who, date(days)));
-	ck_assert_ok(aqe_json_emit(doc, AQE_JSON_PRETTY, &b, &err), err);
-	ck_assert_ptr_nonnull(f);
-	ck_assert_uint_eq(fwrite(aqe_buf_str(&b), 1, b.len, f), b.len);
-	ck_assert_int_eq(fclose(f), 0);
-	return path;
+	return cmd_json("policy.json", doc);
 }
 
 #define TYPE "agentType\":\"default"
@@ -553,7 +498,7 @@ int main(void)
 	Suite *s = suite_create("shim/report");
 	TCase *c = tcase_create("report");
 
-	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_checked_fixture(c, cmd_setup, cmd_teardown);
 	tcase_add_loop_test(c, sarif__keeps_to_its_schema, 0, AQE_COUNT(calls));
 	tcase_add_test(c, sarif__all_has_a_result_a_property);
 	tcase_add_test(c, sarif__is_not_empty_when_nothing_was_judged);
