@@ -3,10 +3,12 @@
 #ifndef AQE_UNIT_CACHE_UTIL_H
 #define AQE_UNIT_CACHE_UTIL_H
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "cache/store.h"
+#include "shim/core/fs.h"
 #include "tests/unit/unit.h"
 
 #define UTIL_DIM    32U
@@ -72,6 +74,28 @@ static inline bool util_is(const struct cache_item *it, unsigned n)
 			return false;
 	}
 	return true;
+}
+
+/* A private folder of this test process; removed by util_dir_done(). */
+static char util_dir[64];
+static inline void util_dir_init(void)
+{
+	snprintf(util_dir, sizeof(util_dir), "/tmp/aqe-cache-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(util_dir));
+}
+static inline void util_dir_done(void)
+{
+	int fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	ck_assert_int_eq(aqe_fs_remove_tree(fd, util_dir + 5, NULL), 0);
+	close(fd);
+}
+static inline const char *util_path(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", util_dir, name);
+	return path;
 }
 
 /* A clock that stands still until it is set; several threads may read it. */

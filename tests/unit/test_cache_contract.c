@@ -5,8 +5,12 @@
 #include <pthread.h>
 
 #include "cache/memory.h"
+#include "cache/sqlite.h"
 #include "tests/fakes/fake_store.h"
 #include "tests/unit/cache_util.h"
+
+static struct util_clock clk;
+static struct aqe_err e;
 
 struct bounds {
 	uint64_t entries, bytes;
@@ -23,7 +27,6 @@ struct driver {
 static void make_memory(const struct bounds *b, struct cache_store *ret)
 {
 	const struct cache_memory_opts o = { .max_entries = b->entries, .max_bytes = b->bytes };
-	struct aqe_err e = AQE_ERR_INIT;
 
 	ck_assert_ok(cache_memory_new(&o, ret, &e), e);
 }
@@ -34,14 +37,21 @@ static void make_fake(const struct bounds *b, struct cache_store *ret)
 	(void)fake_store_new(ret);
 }
 
+static void make_sqlite(const struct bounds *b, struct cache_store *ret)
+{
+	const struct cache_sqlite_opts o = { .path = util_path("embeddings.db"),
+					     .max_entries = b->entries,
+					     .max_bytes = b->bytes };
+
+	ck_assert_ok(cache_sqlite_new(&o, ret, &e), e);
+}
+
 static const struct driver DRIVERS[] = {
 	{ "memory", make_memory, true, false },
 	{ "fake", make_fake, false, false },
+	{ "sqlite", make_sqlite, true, false },
 };
 #define N_DRIVERS ((int)(sizeof(DRIVERS) / sizeof(DRIVERS[0])))
-
-static struct util_clock clk;
-static struct aqe_err e;
 
 static struct cache_store open_bounded(int driver, struct bounds b)
 {
@@ -551,6 +561,7 @@ int main(void)
 	Suite *s = suite_create("contract");
 	TCase *t = tcase_create("contract");
 
+	tcase_add_checked_fixture(t, util_dir_init, util_dir_done);
 	tcase_add_loop_test(t, store__works_only_while_open, 0, N_DRIVERS);
 	tcase_add_loop_test(t, store__keeps_entries, 0, N_DRIVERS);
 	tcase_add_loop_test(t, store__replaces, 0, N_DRIVERS);
