@@ -13,7 +13,7 @@ static bool is_text(const struct audit_field *f)
 	return f->type == AUDIT_FIELD_TEXT || f->type == AUDIT_FIELD_JSON;
 }
 
-static void encode_row(struct audit_enc *c, const struct audit_row *r)
+void audit_enc_row(struct audit_enc *c, const struct audit_row *r)
 {
 	for (size_t i = 0; i < AUDIT_FIELDS_COUNT; i++) {
 		const struct audit_field *f = &AUDIT_FIELDS[i];
@@ -39,7 +39,7 @@ size_t audit_encode(const struct audit_row *r, uint8_t *out, size_t size)
 	struct audit_enc c;
 
 	audit_enc_begin(&c, NO_HASH);
-	encode_row(&c, r);
+	audit_enc_row(&c, r);
 	if (c.full || c.n - 32 > size)
 		return 0;
 	memcpy(out, c.buf + 32, c.n - 32);
@@ -51,7 +51,7 @@ bool audit_row_hash(const uint8_t prev[32], const struct audit_row *r, uint8_t r
 	struct audit_enc c;
 
 	audit_enc_begin(&c, prev);
-	encode_row(&c, r);
+	audit_enc_row(&c, r);
 	if (c.full)
 		return false;
 	aqe_sha256(c.buf, c.n, ret);

@@ -2,18 +2,19 @@
 /* Rows as text, and the export: header, rows, points, trailer.
  *
  * jsonl, one object a line:
- *   {"aqe_audit_export":1,"chain":H,"created":T,"made":T,"after_seq":N,"after_hash":H,
- *    "last_seq":N,"complete":true|false}         header; complete: no row is left out in between
- *   {"seq":1,"time":T,...,"hash":H}              rows; fields that are not there are left out; a
- * row whose predecessor is left out has "prev":H
- *   {"point":{...}}                              every signed point of the log
+ *   {"aqe_audit_export":1,"chain":H,"created":T,"made":T,"complete":true|false,"rows":N,
+ *    "after_seq":N,"after_hash":H,"head_seq":N,"head_hash":H}
+ *                                        header; complete: no row is left out in between; after_*
+ *                                        name the row before the first, head_* the log's last
+ *   {"seq":1,"time":T,...,"hash":H}      rows; fields that are not there are left out; a row whose
+ *                                        predecessor is left out has "prev":H before "hash"
+ *   {"point":{...}}                      every signed point, after the row it names
  *   {"aqe_audit_trailer":1,"rows":N,"points":N,"sha256":H,"key":H,"sig":H}
- *                                                H of all bytes before this line; key and sig only
- *                                                when signed
- * H is lower-case hex, T is RFC 3339 with nine digits. json is one document with the members
- * header, rows, points and trailer. csv has a heading line and rows only; ocsf is one event
- * of OCSF 1.8.0 a line (audit/ocsf.c).
- */
+ *                                        H of all bytes before this line; key and sig only when
+ *                                        signed: Ed25519 over "aqe-export1", the 32 bytes of
+ * sha256, the 32 bytes of key H is lower-case hex, T is RFC 3339 with nine digits. json is one
+ * document with the members header, rows, points and trailer. csv has a heading line and rows only;
+ * ocsf is one OCSF event a line. */
 #ifndef AQE_AUDIT_EMIT_H
 #define AQE_AUDIT_EMIT_H
 
@@ -52,9 +53,10 @@ struct audit_export_result {
 	int64_t last_seq; /* of the last row written; 0 when none */
 	bool is_signed;
 };
-/* Writes all rows that match, oldest first, of one state of the log. jsonl and json are signed when
- * the signing key can be read. `f->order` is not looked at;
- * `ret` may be NULL. */
+/* Writes the rows that match, by seq, of one state of the log; jsonl and json are signed when the
+ * signing key can be read. With nothing but a span of time and a limit the export is complete:
+ * every row from the first that matches to the last. `f->order` is not looked at; `ret` may be
+ * NULL. */
 AQE_MUST_CHECK int audit_export(struct audit_log *log, const struct audit_filter *f,
 				enum audit_format format, audit_write_fn *write, void *arg,
 				struct audit_export_result *ret, struct aqe_err *e);

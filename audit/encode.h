@@ -20,6 +20,9 @@ struct audit_enc {
 	bool full; /* something did not fit */
 };
 
+/* Every field of a row. */
+void audit_enc_row(struct audit_enc *c, const struct audit_row *r);
+
 static inline void audit_enc_begin(struct audit_enc *c, const uint8_t prev[32])
 {
 	memcpy(c->buf, prev, 32);

@@ -82,6 +82,8 @@ void audit_filter_sql(const struct audit_filter *f, struct aqe_buf *sql)
 		aqe_buf_addf(sql, " AND time_ns <= %lld", (long long)f->until_ns);
 	if (f->after_seq > 0)
 		aqe_buf_addf(sql, " AND seq > %lld", (long long)f->after_seq);
+	if (f->until_seq > 0)
+		aqe_buf_addf(sql, " AND seq <= %lld", (long long)f->until_seq);
 	if (f->kind)
 		aqe_buf_addf(sql, " AND kind = %d", (int)f->kind);
 	if (f->action)

@@ -22,6 +22,7 @@ enum audit_order {
 struct audit_filter {
 	int64_t since_ns, until_ns; /* both inclusive */
 	int64_t after_seq;          /* rows with a greater seq: for tail and ship */
+	int64_t until_seq;          /* and up to this one; 0 = no limit */
 	const char *container, *agent_id, *agent_type, *domain; /* NULL = any */
 	enum audit_kind kind;
 	enum audit_action action;

@@ -629,6 +629,11 @@ void aqe_db_rollback(struct aqe_db *db)
 				   NULL); /* closing does it too */
 }
 
+bool aqe_db_in_transaction(struct aqe_db *db)
+{
+	return !sqlite3_get_autocommit(db->handle);
+}
+
 int64_t aqe_db_changes(struct aqe_db *db)
 {
 	return sqlite3_changes64(db->handle);

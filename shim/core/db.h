@@ -58,6 +58,7 @@ AQE_MUST_CHECK int aqe_db_begin_read(struct aqe_db *db, struct aqe_err *e);
 AQE_MUST_CHECK int aqe_db_commit(struct aqe_db *db, struct aqe_err *e);
 /* Nothing when no transaction is open. */
 void aqe_db_rollback(struct aqe_db *db);
+bool aqe_db_in_transaction(struct aqe_db *db);
 
 /* Prepares one statement. aqe_stmt_done() accepts NULL. */
 AQE_MUST_CHECK int aqe_db_prepare(struct aqe_db *db, const char *sql, struct aqe_stmt **ret,

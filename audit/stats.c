@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+#include "audit/stats.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/filter.h"
+#include "audit/store.h"
+#include "shim/core/cleanup.h"
+#include "shim/core/db.h"
+#include "shim/core/json.h"
+
+#define META_ARENA ((size_t)1 << 20)
+
+/* ---- totals ---- */
+
+static void add_total(struct audit_stats *st, int64_t kind, int64_t action, uint64_t n)
+{
+	st->total += n;
+	if (kind > 0 && kind < AUDIT_KIND_COUNT)
+		st->by_kind[kind] += n;
+	if (action > 0 && action < AUDIT_ACTION_COUNT)
+		st->by_action[action] += n;
+	if (kind != AUDIT_REQUEST)
+		return;
+	st->requests += n;
+	st->allowed += action == AUDIT_ALLOWED ? n : 0;
+	st->blocked += action == AUDIT_BLOCKED ? n : 0;
+	st->rate_limited += action == AUDIT_RATE_LIMITED ? n : 0;
+}
+
+static int totals(struct audit_log *log, const struct audit_filter *f, struct audit_stats *st,
+		  struct aqe_err *e)
+{
+	AQE_AUTO_STMT struct aqe_stmt *s = NULL;
+	int rc = audit_filter_prepare(log,
+				      "SELECT kind, action, count(*), min(time_ns), max(time_ns) "
+				      "FROM row",
+				      f, " GROUP BY kind, action", &s, e);
+
+	if (rc)
+		return rc;
+	while ((rc = aqe_stmt_step(s, e)) == 1) {
+		int64_t first = aqe_stmt_i64(s, 3), last = aqe_stmt_i64(s, 4);
+
+		if (st->total == 0 || first < st->first_ns)
+			st->first_ns = first;
+		if (st->total == 0 || last > st->last_ns)
+			st->last_ns = last;
+		add_total(st, aqe_stmt_i64(s, 0), aqe_stmt_i64(s, 1), (uint64_t)aqe_stmt_i64(s, 2));
+	}
+	return rc;
+}
+
+/* ---- values of a column ---- */
+
+/* More frequent first, then by name. */
+static int by_count(const void *a, const void *b)
+{
+	const struct audit_tally *x = a, *y = b;
+
+	if (x->total != y->total)
+		return x->total < y->total ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+/* Makes room by moving all but the AUDIT_TALLY_MAX most frequent into "others". Names in them are
+ * whoever's the agent asked for: their number must not decide how much memory we take. */
+static void shrink(struct audit_tallies *t)
+{
+	qsort(t->v, t->n, sizeof(t->v[0]), by_count);
+	for (; t->n > AUDIT_TALLY_MAX; t->n--) {
+		t->others++;
+		t->others_total += t->v[t->n - 1].total;
+		free((void *)(uintptr_t)t->v[t->n - 1].name);
+	}
+}
+
+static int add_value(struct audit_tallies *t, const char *name, int64_t action, uint64_t n,
+		     struct aqe_err *e)
+{
+	struct audit_tally *v = t->n > 0 ? &t->v[t->n - 1] : NULL;
+
+	/* rows come sorted by name */
+	if (!v || strcmp(v->name, name) != 0) {
+		char *copy = strdup(name);
+
+		if (!copy)
+			return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
+		if (t->n == (size_t)2 * AUDIT_TALLY_MAX)
+			shrink(t);
+		v = &t->v[t->n++];
+		memset(v, 0, sizeof(*v));
+		v->name = copy;
+	}
+	v->total += n;
+	if (action > 0 && action < AUDIT_ACTION_COUNT)
+		v->by_action[action] += n;
+	return AQE_OK;
+}
+
+static int read_values(struct aqe_stmt *s, struct audit_tallies *t, struct aqe_err *e)
+{
+	int rc;
+
+	while ((rc = aqe_stmt_step(s, e)) == 1) {
+		size_t n;
+		const char *name = aqe_stmt_bytes(s, 0, &n);
+
+		if (!name || memchr(name, '\0', n))
+			return aqe_err_set(e, AQE_E_MALFORMED, 0,
+					   "audit log: a value we never write");
+		rc = add_value(t, name, aqe_stmt_i64(s, 1), (uint64_t)aqe_stmt_i64(s, 2), e);
+		if (rc)
+			return rc;
+	}
+	return rc;
+}
+
+/* Moves the result into the arena. */
+static int keep_values(struct aqe_arena *a, const struct audit_tallies *t,
+		       struct audit_tallies *ret, struct aqe_err *e)
+{
+	*ret = *t;
+	ret->v = aqe_arena_calloc(a, t->n ? t->n : 1, sizeof(ret->v[0]));
+	if (!ret->v)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
+	for (size_t i = 0; i < t->n; i++) {
+		ret->v[i] = t->v[i];
+		ret->v[i].name = aqe_arena_dup(a, t->v[i].name);
+		if (!ret->v[i].name)
+			return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
+	}
+	return AQE_OK;
+}
+
+/* One list: `column` of rows that match and `extra`. */
+static int tally(struct audit_log *log, const struct audit_filter *f, const char *column,
+		 const char *extra, struct aqe_arena *a, struct audit_tallies *ret,
+		 struct aqe_err *e)
+{
+	AQE_AUTO_STMT struct aqe_stmt *s = NULL;
+	struct audit_tallies t = { 0 };
+	char select[128], tail[160];
+	int rc;
+
+	(void)snprintf(select, sizeof(select), "SELECT %s, action, count(*) FROM row", column);
+	(void)snprintf(tail, sizeof(tail), " AND %s IS NOT NULL%s GROUP BY 1, 2 ORDER BY 1", column,
+		       extra);
+	rc = audit_filter_prepare(log, select, f, tail, &s, e);
+	if (rc)
+		return rc;
+	t.v = calloc((size_t)2 * AUDIT_TALLY_MAX, sizeof(t.v[0]));
+	rc = t.v ? read_values(s, &t, e) : aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
+	if (rc == 0) {
+		shrink(&t);
+		rc = keep_values(a, &t, ret, e);
+	}
+	for (size_t i = 0; i < t.n; i++)
+		free((void *)(uintptr_t)t.v[i].name);
+	free(t.v);
+	return rc;
+}
+
+/* ---- response times ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The smallest value that at least `percent` of all do not exceed (nearest rank). */
+static int64_t percentile(const int64_t *v, size_t n, size_t percent)
+{
+	size_t rank = (n * percent + 99) / 100;
+
+	return v[rank > 0 ? rank - 1 : 0];
+}
+
+static int read_times(struct aqe_stmt *s, int64_t *v, size_t max, size_t *ret_n, struct aqe_err *e)
+{
+	int rc;
+
+	while ((rc = aqe_stmt_step(s, e)) == 1) {
+		if (*ret_n == max)
+			return aqe_err_set(e, AQE_E_LIMIT, 0,
+					   "more than %d rows with a response time",
+					   AUDIT_TIMED_MAX);
+		v[(*ret_n)++] = aqe_stmt_i64(s, 0);
+	}
+	return rc;
+}
+
+static void summarise(struct audit_stats *st, int64_t *v, size_t n)
+{
+	long double sum = 0;
+
+	qsort(v, n, sizeof(v[0]), by_value);
+	for (size_t i = 0; i < n; i++)
+		sum += (long double)v[i];
+	st->timed = n;
+	st->mean_ns = (int64_t)(sum / (long double)n + 0.5L);
+	st->p50_ns = percentile(v, n, 50);
+	st->p90_ns = percentile(v, n, 90);
+	st->p95_ns = percentile(v, n, 95);
+	st->p99_ns = percentile(v, n, 99);
+	st->max_ns = v[n - 1];
+}
+
+static int times(struct audit_log *log, const struct audit_filter *f, struct audit_stats *st,
+		 struct aqe_err *e)
+{
+	static const char WITH_TIME[] = " AND response_ns IS NOT NULL";
+	AQE_AUTO_STMT struct aqe_stmt *count = NULL, *s = NULL;
+	AQE_AUTO_FREE int64_t *v = NULL;
+	size_t max, n = 0;
+	int rc = audit_filter_prepare(log, "SELECT count(*) FROM row", f, WITH_TIME, &count, e);
+
+	if (rc == 0)
+		rc = aqe_stmt_step(count, e);
+	if (rc != 1)
+		return rc;
+	max = (size_t)aqe_stmt_i64(count, 0);
+	if (max == 0)
+		return AQE_OK;
+	if (max > AUDIT_TIMED_MAX)
+		max = AUDIT_TIMED_MAX;
+	v = calloc(max, sizeof(v[0]));
+	if (!v)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
+	rc = audit_filter_prepare(log, "SELECT response_ns FROM row", f, WITH_TIME, &s, e);
+	if (rc == 0)
+		rc = read_times(s, v, max, &n, e);
+	if (rc == 0 && n > 0)
+		summarise(st, v, n);
+	return rc;
+}
+
+/* ---- gaps ---- */
+
+uint64_t audit_gap_lost(const char *meta, size_t n)
+{
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(META_ARENA);
+	struct aqe_json *v = NULL;
+	uint64_t lost = 0;
+
+	if (!a || !meta || aqe_json_parse(a, meta, n, &AQE_JSON_LIMITS_DEFAULT, &v, NULL) != 0)
+		return 0;
+	return aqe_json_get_u64(v, "lost", UINT64_MAX, &lost, NULL) == 1 ? lost : 0;
+}
+
+static int gaps(struct audit_log *log, const struct audit_filter *f, struct audit_stats *st,
+		struct aqe_err *e)
+{
+	AQE_AUTO_STMT struct aqe_stmt *s = NULL;
+	int rc = audit_filter_prepare(log, "SELECT meta FROM row", f,
+				      " AND kind = 10 AND reason = '" AUDIT_REASON_GAP "'", &s, e);
+
+	if (rc)
+		return rc;
+	while ((rc = aqe_stmt_step(s, e)) == 1) {
+		size_t n;
+		const char *meta = aqe_stmt_bytes(s, 0, &n);
+
+		st->lost += audit_gap_lost(meta, n);
+	}
+	return rc;
+}
+
+/* ---- all ---- */
+
+static int fill(struct audit_log *log, const struct audit_filter *f, struct aqe_arena *a,
+		struct audit_stats *st, struct aqe_err *e)
+{
+	const struct {
+		const char *column, *extra;
+		struct audit_tallies *to;
+	} lists[] = {
+		{ "domain", " AND kind = 7", &st->domains },
+		{ "agent_type", " AND kind = 7", &st->agent_types },
+		{ "reason", "", &st->reasons },
+		{ "rule", " AND kind = 6", &st->rules },
+		{ "waiver", "", &st->waivers },
+	};
+	int rc = totals(log, f, st, e);
+
+	for (size_t i = 0; rc == 0 && i < sizeof(lists) / sizeof(lists[0]); i++)
+		rc = tally(log, f, lists[i].column, lists[i].extra, a, lists[i].to, e);
+	if (rc == 0)
+		rc = times(log, f, st, e);
+	if (rc == 0)
+		rc = gaps(log, f, st, e);
+	return rc;
+}
+
+int audit_stats(struct audit_log *log, const struct audit_filter *f, struct aqe_arena *a,
+		struct audit_stats *ret, struct aqe_err *e)
+{
+	struct audit_stats st;
+	bool own = !aqe_db_in_transaction(log->db);
+	int rc;
+
+	memset(&st, 0, sizeof(st));
+	if (own) {
+		rc = audit_snapshot_begin(log, e);
+		if (rc)
+			return rc;
+	}
+	rc = fill(log, f, a, &st, e);
+	if (own)
+		audit_snapshot_end(log);
+	if (rc)
+		return aqe_err_wrap(e, "audit log: statistics");
+	*ret = st;
+	return AQE_OK;
+}
+
+int audit_series(struct audit_log *log, const struct audit_filter *f, int64_t start_ns,
+		 int64_t width_ns, struct audit_bucket *buckets, size_t n, struct aqe_err *e)
+{
+	AQE_AUTO_STMT struct aqe_stmt *s = NULL;
+	char select[160], tail[80];
+	int rc;
+
+	if (n == 0 || n > AUDIT_BUCKETS_MAX || width_ns <= 0 || start_ns < 0)
+		return aqe_err_set(e, AQE_E_LIMIT, 0, "audit log: no such buckets");
+	memset(buckets, 0, n * sizeof(buckets[0]));
+	(void)snprintf(select, sizeof(select),
+		       "SELECT (time_ns - %lld) / %lld, kind, action, count(*) FROM row",
+		       (long long)start_ns, (long long)width_ns);
+	/* division is towards zero: what is just before the start must not count as its first */
+	(void)snprintf(tail, sizeof(tail), " AND time_ns >= %lld GROUP BY 1, 2, 3",
+		       (long long)start_ns);
+	rc = audit_filter_prepare(log, select, f, tail, &s, e);
+	if (rc)
+		return rc;
+	while ((rc = aqe_stmt_step(s, e)) == 1) {
+		int64_t at = aqe_stmt_i64(s, 0), kind = aqe_stmt_i64(s, 1);
+		int64_t action = aqe_stmt_i64(s, 2), count = aqe_stmt_i64(s, 3);
+
+		if (at < 0 || (uint64_t)at >= n || kind <= 0 || kind >= AUDIT_KIND_COUNT ||
+		    action <= 0 || action >= AUDIT_ACTION_COUNT)
+			continue;
+		buckets[at].by_kind[kind] += (uint64_t)count;
+		buckets[at].by_action[action] += (uint64_t)count;
+		if (kind == AUDIT_REQUEST)
+			buckets[at].requests[action] += (uint64_t)count;
+	}
+	return rc ? aqe_err_wrap(e, "audit log: statistics") : AQE_OK;
+}
