@@ -11,12 +11,11 @@
 #define AUDIT_IMPORT_BYTES_MAX ((uint64_t)1 << 30) /* of a jsonl file; an array: 64 MiB */
 #define AUDIT_IMPORT_ARRAY_MAX ((uint64_t)64 << 20)
 
-/* Appends the entries of `path` as new rows of this log, after a `system` row that names the file's
- * digest and count. Rows keep their time and have no boot_ns; where they came from is in meta
- * ("imported"). The file is read and judged whole before anything is stored (our own exports are
- * verified), and stored in transactions of AUDIT_BATCH_MAX rows. *ret is the number of entries; an
- * absent file is 0 and no error. AQE_E_MALFORMED, AQE_E_LIMIT, AQE_E_REFUSED (an export that does
- * not verify). */
+/* Appends the entries of `path` as new rows of this log. Rows keep their time and have no boot_ns;
+ * meta tells where they came from: {"imported":{"file":DIGEST,...},"metadata":{...}}. The file is
+ * judged whole before anything is stored (our own exports are verified), and stored in transactions
+ * of 1,000 rows. *ret is the number of entries; an absent file is 0 and no error. AQE_E_MALFORMED,
+ * AQE_E_LIMIT, AQE_E_REFUSED (an export that does not verify), and as audit_append(). */
 AQE_MUST_CHECK int audit_import(struct audit_log *log, const char *path, uint64_t *ret,
 				struct aqe_err *e);
 

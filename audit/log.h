@@ -17,10 +17,11 @@
 struct aqe_db;
 struct audit_log;
 
-#define AUDIT_DIR_SYSTEM      "/var/lib/aqe-shim/audit" /* for root */
-#define AUDIT_DIR_USER        "aqe-shim/audit" /* below $XDG_STATE_HOME or ~/.local/state, for others */
-#define AUDIT_DB_FILE         "audit.db"       /* 0600, with -wal and -shm beside it */
-#define AUDIT_LOST_FILE       "lost" /* counts rows that could not be stored: audit/lost.h */
+#define AUDIT_DIR_SYSTEM "/var/lib/aqe-shim/audit" /* for root */
+/* below $XDG_STATE_HOME or ~/.local/state, for others */
+#define AUDIT_DIR_USER        "aqe-shim/audit"
+#define AUDIT_DB_FILE         "audit.db" /* 0600, with -wal and -shm beside it */
+#define AUDIT_LOST_FILE       "lost"     /* counts rows that could not be stored: audit/lost.h */
 
 #define AUDIT_DEADLINE_MS     2000  /* default wait for other processes' transactions */
 #define AUDIT_CHECKPOINT_ROWS 1000  /* a signed checkpoint at least every so many rows */
