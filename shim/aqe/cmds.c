@@ -4,6 +4,7 @@
 #include "shim/cmds.h"
 
 const struct shim_aqe_command SHIM_AQE_COMMANDS[] = {
+	{ "policy", "what agents may reach: show, check, match, simulate, serve", shim_cmd_policy },
 	{ "profile", "print the frozen profile", shim_cmd_profile },
 };
 const size_t SHIM_AQE_COMMANDS_COUNT = sizeof(SHIM_AQE_COMMANDS) / sizeof(SHIM_AQE_COMMANDS[0]);

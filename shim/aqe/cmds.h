@@ -14,4 +14,7 @@ struct shim_aqe_command {
 extern const struct shim_aqe_command SHIM_AQE_COMMANDS[];
 extern const size_t SHIM_AQE_COMMANDS_COUNT;
 
+/* The commands that are not aqe-shim's too. */
+int shim_cmd_policy(int argc, char **argv);
+
 #endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* aqe policy show: what is in force, and what says so. */
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/aqe/policy_cmd.h"
+#include "shim/core/cleanup.h"
+#include "shim/core/text.h"
+#include "shim/exit.h"
+
+#define DOC_ARENA_MAX ((size_t)64 << 20)
+#define VALUE_MAX     2048
+
+static const struct aqe_cli_opt OPTS[] = {
+	{ "effective", 'e', "TYPE", "everything in force for this agent type, with file and line",
+	  SHIM_POLICY_EFFECTIVE },
+	SHIM_POLICY_OPT_FILE,
+	SHIM_POLICY_OPT_FORMAT,
+	{ NULL, 0, NULL, NULL, 0 },
+};
+static const struct aqe_cli_cmd CMD = {
+	.name = "aqe policy show",
+	.synopsis = "[--effective TYPE] [OPTION...]",
+	.about = "Lists the agent types and what they may reach; with --effective everything for "
+		 "one type (an unknown type has the policy 'default').\n"
+		 "Exit status: 0, 2 usage, 4 the policy could not be read.",
+	.opts = OPTS,
+};
+
+/* ---- values as text ---- */
+
+static void put_access(struct aqe_buf *b, const struct netpol_type *t)
+{
+	(void)aqe_buf_puts(b, t->access == NETPOL_ACCESS_WHITELISTED ? "whitelisted" : "isolated");
+}
+
+static void put_mode(struct aqe_buf *b, const struct netpol_type *t)
+{
+	(void)aqe_buf_puts(b, t->mode == NETPOL_MODE_REPORT ? "report" : "enforce");
+}
+
+static void put_sni(struct aqe_buf *b, const struct netpol_type *t)
+{
+	static const char *const names[] = { [NETPOL_SNI_OFF] = "off",
+					     [NETPOL_SNI_AUDIT] = "audit",
+					     [NETPOL_SNI_ENFORCE] = "enforce" };
+
+	(void)aqe_buf_puts(b, names[t->sni]);
+}
+
+static void put_yes(struct aqe_buf *b, bool v)
+{
+	(void)aqe_buf_puts(b, v ? "yes" : "no");
+}
+
+static void put_apex(struct aqe_buf *b, const struct netpol_type *t)
+{
+	put_yes(b, t->wildcard_apex);
+}
+
+static void put_rate(struct aqe_buf *b, const struct netpol_type *t)
+{
+	(void)aqe_buf_addf(b, "%u/min, %u/h, burst %u", t->rate.per_minute, t->rate.per_hour,
+			   t->rate.burst);
+}
+
+static void put_timeout(struct aqe_buf *b, const struct netpol_type *t)
+{
+	(void)aqe_buf_addf(b, "%u", t->timeout_ms);
+}
+
+static void put_host_header(struct aqe_buf *b, const struct netpol_type *t)
+{
+	(void)aqe_buf_puts(b, t->host_strict ? "refuse" : "rewrite");
+}
+
+static void put_websocket(struct aqe_buf *b, const struct netpol_type *t)
+{
+	put_yes(b, t->websocket);
+}
+
+static void put_socks(struct aqe_buf *b, const struct netpol_type *t)
+{
+	put_yes(b, t->socks);
+}
+
+static void put_transparent(struct aqe_buf *b, const struct netpol_type *t)
+{
+	put_yes(b, t->transparent);
+}
+
+static void put_limits(struct aqe_buf *b, const struct netpol_type *t)
+{
+	const struct netpol_limits *l = &t->limits;
+
+	(void)aqe_buf_addf(b, "%u connections, %u tunnels, idle %u s, lifetime %u s",
+			   l->connections, l->tunnels, l->idle_s, l->lifetime_s);
+	if (l->bytes_up)
+		(void)aqe_buf_addf(b, ", %llu bytes up", (unsigned long long)l->bytes_up);
+	if (l->bytes_down)
+		(void)aqe_buf_addf(b, ", %llu bytes down", (unsigned long long)l->bytes_down);
+}
+
+static void put_domains(struct aqe_buf *b, const struct netpol_type *t)
+{
+	const size_t n = netpol_rules_count(t->rules);
+
+	(void)aqe_buf_addf(b, "%zu %s", n, n == 1 ? "entry" : "entries");
+}
+
+static void put_cidr(struct aqe_buf *b, const struct netpol_type *t)
+{
+	for (size_t i = 0; i < t->n_cidrs; i++) {
+		char text[NETPOL_ADDR_TEXT];
+
+		netpol_addr_format(&t->cidrs[i].base, text);
+		(void)aqe_buf_addf(b, "%s%s/%u", i ? " " : "", text, t->cidrs[i].bits);
+	}
+	if (!t->n_cidrs)
+		(void)aqe_buf_puts(b, "none");
+}
+
+static void (*const PUT[NETPOL_KEY_COUNT])(struct aqe_buf *b, const struct netpol_type *t) = {
+	[NETPOL_KEY_ACCESS] = put_access,
+	[NETPOL_KEY_MODE] = put_mode,
+	[NETPOL_KEY_SNI] = put_sni,
+	[NETPOL_KEY_APEX] = put_apex,
+	[NETPOL_KEY_DOMAINS] = put_domains,
+	[NETPOL_KEY_CIDR] = put_cidr,
+	[NETPOL_KEY_RATE] = put_rate,
+	[NETPOL_KEY_TIMEOUT] = put_timeout,
+	[NETPOL_KEY_HOST_HEADER] = put_host_header,
+	[NETPOL_KEY_WEBSOCKET] = put_websocket,
+	[NETPOL_KEY_SOCKS] = put_socks,
+	[NETPOL_KEY_TRANSPARENT] = put_transparent,
+	[NETPOL_KEY_LIMITS] = put_limits,
+};
+
+/* ---- text ---- */
+
+static void text_row(struct aqe_buf *b, const char *name, const char *value,
+		     const struct netpol_where *where)
+{
+	(void)aqe_buf_addf(b, "%-13s %-48s  ", name, value);
+	shim_policy_where(b, where);
+	(void)aqe_buf_putc(b, '\n');
+}
+
+static void text_domains(struct aqe_buf *b, const struct netpol_type *t)
+{
+	for (size_t i = 0; i < netpol_rules_count(t->rules); i++) {
+		const struct netpol_rule *r = netpol_rules_at(t->rules, i);
+
+		text_row(b, i ? "" : "allow", r->text, &r->where);
+		if (r->warning)
+			(void)aqe_buf_addf(b, "%-13s   warning: %s\n", "", r->warning);
+	}
+}
+
+static void text_gateways(struct aqe_buf *b, const struct netpol_policy *p,
+			  const struct netpol_type *t)
+{
+	for (size_t i = 0; i < p->n_gateways; i++) {
+		const struct netpol_gateway *g = &p->gateways[i];
+		AQE_AUTO_BUF struct aqe_buf v = AQE_BUF_INIT(4096);
+
+		if (netpol_policy_gateway(p, t->name, g->name) != g)
+			continue;
+		(void)aqe_buf_addf(&v, "%s: %s", g->name, g->upstream);
+		text_row(b, "gateway", aqe_buf_str(&v), &g->where);
+	}
+}
+
+static void text_effective(struct aqe_buf *b, const struct netpol_policy *p, const char *asked)
+{
+	const struct netpol_type *t = netpol_policy_type(p, asked);
+
+	(void)aqe_buf_addf(b, "%-13s %s\n", "agent type", asked);
+	if (strcmp(t->name, asked) != 0)
+		(void)aqe_buf_addf(b, "%-13s %s (the type is not known)\n", "policy of", t->name);
+	(void)aqe_buf_addf(b, "%-13s %s\n", "digest", p->digest);
+	for (unsigned k = 0; k < NETPOL_KEY_COUNT; k++) {
+		AQE_AUTO_BUF struct aqe_buf v = AQE_BUF_INIT(SHIM_POLICY_OUT);
+
+		PUT[k](&v, t);
+		text_row(b, netpol_key_name((enum netpol_key)k), aqe_buf_str(&v), &t->where[k]);
+		if (k == NETPOL_KEY_DOMAINS)
+			text_domains(b, t);
+	}
+	text_gateways(b, p, t);
+}
+
+static void text_types(struct aqe_buf *b, const struct netpol_policy *p)
+{
+	(void)aqe_buf_addf(b, "%-26s %-12s %-8s %7s %7s %6s  %s\n", "agent type", "access", "mode",
+			   "per min", "per h", "burst", "allow");
+	for (size_t i = 0; i < p->n_types; i++) {
+		const struct netpol_type *t = &p->types[i];
+
+		(void)aqe_buf_addf(b, "%-26s %-12s %-8s %7u %7u %6u  ", t->name,
+				   t->access == NETPOL_ACCESS_WHITELISTED ? "whitelisted"
+									  : "isolated",
+				   t->mode == NETPOL_MODE_REPORT ? "report" : "enforce",
+				   t->rate.per_minute, t->rate.per_hour, t->rate.burst);
+		for (size_t k = 0; k < netpol_rules_count(t->rules); k++)
+			(void)aqe_buf_addf(b, "%s%s", k ? "," : "",
+					   netpol_rules_at(t->rules, k)->text);
+		(void)aqe_buf_putc(b, '\n');
+	}
+}
+
+/* ---- json ---- */
+
+static struct aqe_json *json_settings(struct aqe_arena *a, const struct netpol_type *t)
+{
+	struct aqe_json *o = aqe_json_new_object(a);
+
+	for (unsigned k = 0; o && k < NETPOL_KEY_COUNT; k++) {
+		AQE_AUTO_BUF struct aqe_buf v = AQE_BUF_INIT(SHIM_POLICY_OUT);
+		struct aqe_json *row = aqe_json_new_object(a);
+
+		PUT[k](&v, t);
+		if (!row || aqe_json_set(a, row, "value", aqe_json_new_str(a, aqe_buf_str(&v))) ||
+		    aqe_json_set(a, row, "where", shim_policy_where_json(a, &t->where[k])) ||
+		    aqe_json_set(a, o, netpol_key_name((enum netpol_key)k), row))
+			return NULL;
+	}
+	return o;
+}
+
+static struct aqe_json *json_rules(struct aqe_arena *a, const struct netpol_type *t)
+{
+	struct aqe_json *list = aqe_json_new_array(a);
+
+	for (size_t i = 0; list && i < netpol_rules_count(t->rules); i++) {
+		if (aqe_json_append(list, shim_policy_rule_json(a, netpol_rules_at(t->rules, i))))
+			return NULL;
+	}
+	return list;
+}
+
+/* What is in force as the policy file would say it. */
+static struct aqe_json *json_section(struct aqe_arena *a, const struct netpol_policy *p,
+				     const struct netpol_type *t)
+{
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(SHIM_POLICY_OUT);
+	struct aqe_json_limits limits = AQE_JSON_LIMITS_DEFAULT;
+	struct aqe_json *root = NULL;
+
+	limits.bytes = SHIM_POLICY_OUT;
+	if (netpol_policy_emit(p, t, &b, NULL) ||
+	    aqe_json_parse(a, b.p, b.len, &limits, &root, NULL))
+		return NULL;
+	return root;
+}
+
+static int json(struct aqe_buf *b, const struct netpol_policy *p, const char *asked)
+{
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(DOC_ARENA_MAX);
+	const struct netpol_type *t = asked ? netpol_policy_type(p, asked) : NULL;
+	struct aqe_json *o = a ? aqe_json_new_object(a) : NULL;
+
+	if (!o || aqe_json_set(a, o, "version", aqe_json_new_u64(a, 1)) ||
+	    aqe_json_set(a, o, "digest", aqe_json_new_str(a, p->digest)) ||
+	    (asked && aqe_json_set(a, o, "type", aqe_json_new_str(a, asked))) ||
+	    (t && aqe_json_set(a, o, "policy", aqe_json_new_str(a, t->name))) ||
+	    (t && aqe_json_set(a, o, "settings", json_settings(a, t))) ||
+	    (t && aqe_json_set(a, o, "allow", json_rules(a, t))) ||
+	    aqe_json_set(a, o, "network", json_section(a, p, t)) ||
+	    aqe_json_emit(o, AQE_JSON_PRETTY, b, NULL))
+		return AQE_E_NOMEM;
+	(void)aqe_buf_putc(b, '\n');
+	return AQE_OK;
+}
+
+int shim_policy_show(int argc, char **argv)
+{
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(SHIM_POLICY_OUT);
+	struct aqe_err e = AQE_ERR_INIT;
+	struct netpol_policy *p = NULL;
+	struct shim_policy_args args;
+	int status = shim_policy_args(&CMD, argc, argv, 0, 0, &args);
+	int rc = 0;
+
+	if (status >= 0)
+		return status;
+	if (shim_policy_load(&args, &p, &e))
+		return shim_policy_fail(&CMD, SHIM_EXIT_UNDECIDED, &e);
+	if (args.json)
+		rc = json(&b, p, args.effective);
+	else if (args.effective)
+		text_effective(&b, p, args.effective);
+	else
+		text_types(&b, p);
+	netpol_policy_unref(p);
+	if (rc) {
+		(void)aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory for the document");
+		return shim_policy_fail(&CMD, SHIM_EXIT_UNDECIDED, &e);
+	}
+	return shim_policy_print(&b, SHIM_EXIT_OK);
+}

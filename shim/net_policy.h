@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* The network policy of this host: the policy files' sections over the built-in table. */
+#ifndef AQE_SHIM_NET_POLICY_H
+#define AQE_SHIM_NET_POLICY_H
+
+#include "hardening/policy.h"
+#include "netpolicy/policy.h"
+
+/* The snapshot of a policy that was read. */
+AQE_MUST_CHECK int shim_net_policy_build(const struct hard_policy *p, struct netpol_policy **ret,
+					 struct aqe_err *e);
+/* Reads `file`, or with NULL the system's and the user's policy (`user_dir` may be NULL), and
+ * builds the snapshot. */
+AQE_MUST_CHECK int shim_net_policy_load(const char *file, const char *user_dir,
+					struct netpol_policy **ret, struct aqe_err *e);
+
+#endif
