@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* aqe audit: the evidence. One table of its commands. */
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/aqe/audit_args.h"
+#include "shim/aqe/cmds.h"
+#include "shim/core/text.h"
+#include "shim/exit.h"
+
+static const struct shim_aqe_command COMMANDS[] = {
+	{ "list", "rows that match, as a table or JSON", shim_audit_list },
+};
+
+static int help(void)
+{
+	int rc = puts(
+		"usage: aqe audit COMMAND [OPTION...] [ARGUMENT...]\n"
+		"\n"
+		"The tamper-evident log of every decision: starts, refusals, requests, policy.\n"
+		"\n"
+		"commands (each has --help):");
+
+	for (size_t i = 0; rc >= 0 && i < AQE_COUNT(COMMANDS); i++)
+		rc = printf("  %-11s %s\n", COMMANDS[i].name, COMMANDS[i].about);
+	return rc < 0 || fflush(stdout) != 0 ? SHIM_EXIT_FAILED : SHIM_EXIT_OK;
+}
+
+int shim_cmd_audit(int argc, char **argv)
+{
+	if (argc < 2) {
+		(void)fputs("aqe audit: missing command; see aqe audit --help\n", stderr);
+		return SHIM_EXIT_USAGE;
+	}
+	for (size_t i = 0; i < AQE_COUNT(COMMANDS); i++) {
+		if (strcmp(argv[1], COMMANDS[i].name) == 0)
+			return COMMANDS[i].fn(argc - 1, argv + 1);
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    strcmp(argv[1], "help") == 0)
+		return help();
+	(void)fprintf(stderr, "aqe audit: no such command '%.64s'; see aqe audit --help\n",
+		      argv[1]);
+	return SHIM_EXIT_USAGE;
+}
