@@ -36,6 +36,7 @@ void shim_svg_over_time(struct aqe_buf *b, const struct shim_chart *c);
 void shim_svg_share(struct aqe_buf *b, const struct shim_bar *bar, uint64_t of);
 
 /* ---- audit_style.c ---- */
-extern const char SHIM_REPORT_STYLE[];
+/* Parts of the style sheet, NULL-terminated. */
+extern const char *const SHIM_REPORT_STYLE[];
 
 #endif

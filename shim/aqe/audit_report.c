@@ -21,7 +21,7 @@ void shim_report_scale(int64_t from_ns, int64_t to_ns, int64_t *ret_start_ns, in
 	size_t i = 0;
 	int64_t start = 0, n = 0;
 
-	/* the widest makes 100 bars of a hundred years, more than int64_t can hold beside 1970 */
+	/* the widest needs 30 bars for all of int64_t */
 	for (; i < AQE_COUNT(WIDTHS); i++) {
 		start = from_ns - from_ns % WIDTHS[i];
 		n = to_ns > start ? (to_ns - start) / WIDTHS[i] + 1 : 1;

@@ -21,6 +21,7 @@
 #define BAR_SHARE 0.8 /* of a slot */
 #define BAR_MAX   36.0
 #define SHARE_W   100 /* units of a cell's bar */
+#define SEEN      1.5 /* least size of what is not zero */
 #define DAY_NS    (INT64_C(86400) * SHIM_NS_PER_S)
 
 static const char *const CLASSES[SHIM_SERIES_COUNT] = {
@@ -128,10 +129,11 @@ static void stack(struct aqe_buf *b, const struct shim_chart *c, size_t at, uint
 	(void)aqe_buf_puts(b, "<g>");
 	hint(b, c, at);
 	for (int i = 0; i < SHIM_SERIES_COUNT; i++) {
-		const double h = (double)PLOT_H * (double)c->bars[at].v[i] / (double)top;
+		double h = (double)PLOT_H * (double)c->bars[at].v[i] / (double)top;
 
 		if (!c->bars[at].v[i])
 			continue;
+		h = h < SEEN ? SEEN : h;
 		y -= h;
 		(void)aqe_buf_addf(b,
 				   "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" "
@@ -196,6 +198,7 @@ void shim_svg_share(struct aqe_buf *b, const struct shim_bar *bar, uint64_t of)
 
 		if (!bar->v[i])
 			continue;
+		w = w < SEEN ? SEEN : w;
 		(void)aqe_buf_addf(b,
 				   "<rect class=\"%s\" x=\"%.2f\" y=\"0\" width=\"%.2f\" "
 				   "height=\"10\"/>",
