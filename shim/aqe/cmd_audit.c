@@ -10,6 +10,16 @@
 
 static const struct shim_aqe_command COMMANDS[] = {
 	{ "list", "rows that match, as a table or JSON", shim_audit_list },
+	{ "stats", "totals, response times, most frequent values", shim_audit_stats },
+	{ "tail", "the newest rows; -f: and those that come", shim_audit_tail },
+	{ "export", "jsonl, json, csv, ocsf, or an HTML report", shim_audit_export },
+	{ "verify", "is the log, or an export, what it was?", shim_audit_verify },
+	{ "head", "print the last row's number and hash", shim_audit_head },
+	{ "anchor", "write the head to a file or program outside", shim_audit_anchor },
+	{ "checkpoint", "sign the head now", shim_audit_checkpoint },
+	{ "key", "make or show the signing key", shim_audit_key },
+	{ "prune", "remove old rows, provably", shim_audit_prune },
+	{ "import", "append an old export", shim_audit_import },
 };
 
 static int help(void)

@@ -4,6 +4,7 @@
 #include "shim/cmds.h"
 
 const struct shim_aqe_command SHIM_AQE_COMMANDS[] = {
+	{ "audit", "the evidence: list, stats, tail, export, verify, ...", shim_cmd_audit },
 	{ "policy", "what agents may reach: show, check, match, simulate, serve", shim_cmd_policy },
 	{ "profile", "print the frozen profile", shim_cmd_profile },
 };
