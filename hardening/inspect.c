@@ -186,22 +186,34 @@ static int report_issue(void *arg, const struct oci_issue *issue)
 
 /* ---- whose ceilings ---- */
 
-/* The claim of the document, in the terms hard_policy_image() wants. */
-static const struct hard_image *find_entry(const struct hard_inspector *i)
+/* podman's id of an image is the bare hex of its config's digest. */
+static const char *full_id(const struct hard_inspector *i, const char *id)
 {
-	const char *digest = aqe_json_str(hard_inspect_get(i, "/ImageDigest"));
-	const char *id = aqe_json_str(hard_inspect_get(i, "/Image"));
+	const char *full = id && i->podman ? aqe_arena_fmt(i->v.r->arena, "sha256:%s", id) : id;
 
-	if (!digest)
-		digest = aqe_json_str(hard_inspect_get(i, "/Digest"));
-	if (!digest)
-		digest = aqe_json_str(hard_inspect_get(i, "/ImageManifestDescriptor/digest"));
+	return full && aqe_is_sha256_digest(full) ? full : NULL;
+}
+
+const struct hard_image *hard_inspect_entry(const struct hard_inspector *i)
+{
+	static const char *const digests[] = { "/ImageDigest", "/Digest",
+					       "/ImageManifestDescriptor/digest",
+					       "/Descriptor/digest", NULL };
+	const char *digest = NULL, *id = aqe_json_str(hard_inspect_get(i, "/Image"));
+	const struct hard_image *entry;
+
+	for (size_t k = 0; digests[k] && !digest; k++)
+		digest = aqe_json_str(hard_inspect_get(i, digests[k]));
 	if (!id)
 		id = aqe_json_str(hard_inspect_get(i, "/Id"));
-	if (digest && aqe_is_sha256_digest(digest))
-		return hard_policy_image(i->ctx.policy, NULL, &digest, 1);
-	return id && aqe_is_sha256_digest(id) ? hard_policy_image(i->ctx.policy, id, NULL, 0)
-					      : NULL;
+	id = full_id(i, id);
+	if (!digest)
+		return id ? hard_policy_image(i->ctx.policy, id, NULL, 0) : NULL;
+	if (!aqe_is_sha256_digest(digest))
+		return NULL;
+	/* docker has a descriptor only where its id is that of a manifest or an index */
+	entry = i->podman && id ? hard_policy_image(i->ctx.policy, id, &digest, 1) : NULL;
+	return entry ? entry : hard_policy_image(i->ctx.policy, NULL, &digest, 1);
 }
 
 static const char *env_marker(const struct aqe_json *env)
@@ -258,7 +270,7 @@ int hard_verify_inspect(const struct hard_ctx *ctx, enum oci_inspect_kind kind,
 	if ((size_t)kind >= AQE_COUNT(kinds) || !kinds[kind].subjects)
 		return aqe_err_set(e, AQE_E_UNKNOWN, 0, "%s is not judged", oci_inspect_name(kind));
 	i.v.ctx = &i.ctx;
-	i.v.entry = find_entry(&i);
+	i.v.entry = hard_inspect_entry(&i);
 	choose_agent(&i);
 	if (oci_inspect_issues(kind, object, report_issue, &i) != 0)
 		hard_report_fail(report, HARD_UNKNOWN_FIELD, object, NULL, "a readable document",

@@ -6,6 +6,7 @@
 #include "shim/core/text.h"
 
 static const char pinned_digest[] = "a manifest digest that the policy pins";
+static const char pinned_image[] = "a manifest digest or image id that the policy pins";
 static const char pinned_id[] = "an image id that the policy pins";
 
 /* Where the platform's manifest begins; an index or list names several images. */
@@ -24,6 +25,18 @@ static void check_digest(struct hard_inspector *i, const struct aqe_json *digest
 	if (hard_inspect_pinned(i, text))
 		return;
 	hard_report_fail(i->v.r, HARD_DIGEST, digest, NULL, pinned_digest, "%s%s",
+			 hard_verify_quote(&i->v, text),
+			 hard_inspect_pinned_id(i, text) ? ", which is an image id" : "");
+}
+
+/* podman shows both: an entry may pin either. */
+static void check_both(struct hard_inspector *i, const struct aqe_json *digest)
+{
+	const char *text = aqe_json_str(digest);
+
+	if (hard_inspect_pinned(i, text) || hard_inspect_entry(i))
+		return;
+	hard_report_fail(i->v.r, HARD_DIGEST, digest, NULL, pinned_image, "%s%s",
 			 hard_verify_quote(&i->v, text),
 			 hard_inspect_pinned_id(i, text) ? ", which is an image id" : "");
 }
@@ -87,7 +100,7 @@ void hard_inspect_image_id(struct hard_inspector *i)
 	if (i->podman) {
 		digest = hard_inspect_need(i, HARD_DIGEST, "/ImageDigest", pinned_digest);
 		if (digest)
-			check_digest(i, digest);
+			check_both(i, digest);
 		hard_inspect_empty(i, HARD_DIGEST, "/Rootfs", "an image");
 	} else if (descriptor) {
 		digest = aqe_json_get(descriptor, "digest");
@@ -128,7 +141,7 @@ static void check_identity(struct hard_inspector *i)
 	if (i->podman) {
 		digest = hard_inspect_need(i, HARD_DIGEST, "/Digest", pinned_digest);
 		if (digest)
-			check_digest(i, digest);
+			check_both(i, digest);
 		if (!type)
 			(void)hard_inspect_need(i, HARD_DIGEST, "/ManifestType",
 						"an image manifest");

@@ -42,6 +42,9 @@ void hard_inspect_env(struct hard_inspector *i, const struct aqe_json *env);
 void hard_inspect_notes(struct hard_inspector *i, const struct aqe_json *notes);
 /* Labels: only names that make some engine or runtime act are wrong. */
 void hard_inspect_labels(struct hard_inspector *i, const struct aqe_json *labels);
+/* The policy's entry for what the document says of its image, in the terms of hard_policy_image();
+ * a manifest digest alone will do. NULL when there is none. */
+const struct hard_image *hard_inspect_entry(const struct hard_inspector *i);
 /* True when the policy pins this manifest digest, or this image id. */
 bool hard_inspect_pinned(const struct hard_inspector *i, const char *digest);
 bool hard_inspect_pinned_id(const struct hard_inspector *i, const char *id);

@@ -222,7 +222,7 @@ static void report_note(struct hard_inspector *i, const struct aqe_json *note,
 void hard_inspect_notes(struct hard_inspector *i, const struct aqe_json *notes)
 {
 	for (const struct aqe_json *n = notes ? notes->first : NULL; n; n = n->next)
-		if (!hard_rule_annotation_allowed(n->key, aqe_json_str(n)))
+		if (!hard_rule_annotation_allowed(i->ctx.policy, n->key, aqe_json_str(n)))
 			report_note(i, n, hard_rule_active(n->key));
 }
 
@@ -232,7 +232,7 @@ void hard_inspect_labels(struct hard_inspector *i, const struct aqe_json *labels
 	for (const struct aqe_json *n = labels ? labels->first : NULL; n; n = n->next) {
 		const struct hard_active *active = hard_rule_active(n->key);
 
-		if (active && !hard_rule_annotation_allowed(n->key, aqe_json_str(n)))
+		if (active && !hard_rule_annotation_allowed(i->ctx.policy, n->key, aqe_json_str(n)))
 			report_note(i, n, active);
 	}
 }

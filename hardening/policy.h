@@ -69,8 +69,7 @@ struct hard_section {
 struct hard_policy {
 	struct aqe_arena *arena; /* owns everything below */
 	enum hard_mode mode;
-	const char
-		*runtime_path; /* absolute; NULL when the policy names none (only for `verify`) */
+	const char *runtime_path;   /* absolute; NULL: the policy names none (for `verify`) */
 	const char *runtime_digest; /* "sha256:..." or NULL */
 	struct hard_where runtime_where;
 	const struct hard_image *images;
@@ -127,10 +126,10 @@ AQE_MUST_CHECK int hard_agent_choose(const struct hard_policy *p, const struct h
 const char *hard_agent_marker(const struct aqe_json *spec, const char *label);
 
 /* True when the waiver is for this agent type and image (may be NULL), expired or not. */
-bool hard_waiver_applies(const struct hard_waiver *w, const char *agent_type,
+bool hard_waiver_applies(const struct hard_waiver *w, const char *type,
 			 const struct hard_image *image);
-/* False when the clock is before the policy's last change (but for a day: files come from other
- * machines): it was set back, nobody knows how far, and no waiver's expiry can be told. */
+/* False when the clock is before the policy's last change, but for a day: it was set back, nobody
+ * knows how far, and no waiver's expiry can be told. */
 bool hard_policy_clock_ok(const struct hard_policy *p, int64_t now_s);
 /* The waiver in force for a property at time `now_s`, or NULL. `image` may be NULL. */
 const struct hard_waiver *hard_policy_waiver(const struct hard_policy *p, enum hard_prop prop,

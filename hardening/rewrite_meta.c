@@ -60,7 +60,7 @@ static void judge_annotation(struct hard_rw *rw, struct aqe_json *a)
 {
 	const char *value = aqe_json_str(a);
 
-	if (!value || hard_rule_annotation_allowed(a->key, value))
+	if (!value || hard_rule_annotation_allowed(NULL, a->key, value))
 		return;
 	const struct hard_active *row = hard_rule_active(a->key);
 

@@ -53,8 +53,10 @@ extern const size_t HARD_RLIMIT_ROWS_COUNT;
 const struct hard_rlimit *hard_rule_rlimit(const char *type);
 
 /* ---- annotations (R29) ---- */
-/* True when name and value may stay in a hardened document. */
-bool hard_rule_annotation_allowed(const char *name, const char *value);
+/* True when name and value may stay in a hardened document. `policy` (may be NULL) says where the
+ * frozen filter lies that podman may have been given. */
+bool hard_rule_annotation_allowed(const struct hard_policy *policy, const char *name,
+				  const char *value);
 /* A name or prefix that makes some runtime or engine act. */
 struct hard_active {
 	const char *name;

@@ -125,6 +125,40 @@ bool hard_rule_engine_source(const struct hard_ctx *ctx, const char *id,
 	return rest && names_file(f, destination, rest);
 }
 
+/* The id in ".../<driver>-containers/ID/userdata/...", or NULL. */
+static const char *id_in_source(const char *source)
+{
+	static const char store[] = "-containers/", userdata[] = "/userdata/";
+	const char *at = source ? strstr(source, store) : NULL;
+
+	if (!at)
+		return NULL;
+	at += strlen(store);
+	if (strspn(at, "0123456789abcdef") != HARD_ID_HEX ||
+	    !aqe_starts(at + HARD_ID_HEX, userdata))
+		return NULL;
+	return at;
+}
+
+static const char *id_of_mounts(const struct aqe_json *spec, char buf[HARD_ID_HEX + 1])
+{
+	const struct aqe_json *mounts = aqe_json_get(spec, "mounts");
+	const char *id = NULL;
+
+	for (const struct aqe_json *m = mounts ? mounts->first : NULL; m; m = m->next) {
+		const char *one = id_in_source(aqe_json_str(aqe_json_get(m, "source")));
+
+		if (id && one && memcmp(id, one, HARD_ID_HEX) != 0)
+			return NULL;
+		id = one ? one : id;
+	}
+	if (!id)
+		return NULL;
+	memcpy(buf, id, HARD_ID_HEX);
+	buf[HARD_ID_HEX] = '\0';
+	return buf;
+}
+
 const char *hard_rule_container_id(const struct hard_ctx *ctx, const struct aqe_json *spec,
 				   char buf[HARD_ID_HEX + 1])
 {
@@ -134,7 +168,7 @@ const char *hard_rule_container_id(const struct hard_ctx *ctx, const struct aqe_
 	if (ctx->container_id)
 		return ctx->container_id;
 	if (!path)
-		return NULL;
+		return id_of_mounts(spec, buf);
 	n = strlen(path);
 	if (n < HARD_ID_HEX || !aqe_is_hex(path + n - HARD_ID_HEX, HARD_ID_HEX))
 		return NULL;

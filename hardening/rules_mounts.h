@@ -108,8 +108,9 @@ bool hard_rule_engine_source(const struct hard_ctx *ctx, const char *id,
 			     const char *source);
 
 /* ---- the container's id and cgroup ---- */
-/* ctx->container_id, else the 64 hex digits at the end of linux.cgroupsPath copied to `buf`, else
- * NULL. */
+/* ctx->container_id, else copied to `buf` the 64 hex digits at the end of linux.cgroupsPath, else
+ * (a rootless engine on cgroup v1 makes no group) those in the mount sources of an engine's files
+ * if all have the same, else NULL. */
 #define HARD_ID_HEX 64
 const char *hard_rule_container_id(const struct hard_ctx *ctx, const struct aqe_json *spec,
 				   char buf[HARD_ID_HEX + 1]);

@@ -54,8 +54,13 @@ static const struct {
 	{ "org.opencontainers.image.version", NULL },
 };
 
-bool hard_rule_annotation_allowed(const char *name, const char *value)
+#define PODMAN_SECCOMP "io.podman.annotations.seccomp"
+
+bool hard_rule_annotation_allowed(const struct hard_policy *policy, const char *name,
+				  const char *value)
 {
+	if (policy && policy->seccomp_file && aqe_str_eq(name, PODMAN_SECCOMP))
+		return aqe_str_eq(value, policy->seccomp_file);
 	for (size_t i = 0; i < AQE_COUNT(allowed_annotations); i++) {
 		const int order = strcmp(name, allowed_annotations[i].name);
 
@@ -110,7 +115,7 @@ const struct hard_active HARD_ACTIVE[] = {
 	  "overrides cgroup limits" },
 	{ "io.podman.annotations.privileged", false, false, HARD_PRIVILEGED,
 	  "the engine was asked for --privileged" },
-	{ "io.podman.annotations.seccomp", false, false, HARD_SECCOMP,
+	{ PODMAN_SECCOMP, false, false, HARD_SECCOMP,
 	  "the engine was asked for another seccomp profile" },
 	{ "io.podman.annotations.label", false, false, HARD_LSM,
 	  "the engine was asked for another SELinux label" },

@@ -103,18 +103,26 @@ static const struct {
 	  4 },
 };
 
+/* The annotation, if it is a digest. */
+static const char *note_digest(const struct aqe_json *spec, const char *pointer)
+{
+	const char *s = aqe_json_str(aqe_json_at(spec, pointer));
+
+	return s && aqe_is_sha256_digest(s) ? s : NULL;
+}
+
 const struct hard_image *hard_verify_entry(const struct hard_policy *policy,
 					   const struct aqe_json *spec, const char *image_digest)
 {
-	const char *digest = image_digest;
-	const char *id = NULL;
+	const char *digest = note_digest(spec, "/annotations/io.aqe.image.digest");
+	const char *id = note_digest(spec, "/annotations/io.aqe.image.id");
+	const struct hard_image *entry;
 
-	if (!digest)
-		digest = aqe_json_str(aqe_json_at(spec, "/annotations/io.aqe.image.digest"));
-	if (!digest)
-		id = aqe_json_str(aqe_json_at(spec, "/annotations/io.aqe.image.id"));
-	if (digest ? !aqe_is_sha256_digest(digest) : (!id || !aqe_is_sha256_digest(id)))
-		return NULL;
+	if (image_digest) { /* either kind */
+		entry = hard_policy_image(policy, NULL, &image_digest, 1);
+		return entry ? entry : hard_policy_image(policy, image_digest, NULL, 0);
+	}
+	/* an entry may pin either; what it pins and the document claims agrees */
 	return hard_policy_image(policy, id, &digest, digest ? 1 : 0);
 }
 

@@ -69,9 +69,9 @@ struct hard_ctx {
 AQE_MUST_CHECK int hard_verify(const struct hard_ctx *ctx, const struct aqe_json *spec,
 			       struct hard_report *report, struct aqe_err *e);
 
-/* The policy's entry for the image a document claims: `image_digest` (may be NULL), else annotation
- * io.aqe.image.digest, else io.aqe.image.id; NULL when none of them is pinned. A claim, not a
- * proof: for the gate only. */
+/* The policy's entry for the image a document claims: `image_digest` (a digest or id, may be NULL),
+ * else annotations io.aqe.image.digest and io.aqe.image.id in the terms of hard_policy_image().
+ * NULL when there is none. A claim, not a proof: for the gate only. */
 const struct hard_image *hard_verify_entry(const struct hard_policy *policy,
 					   const struct aqe_json *spec, const char *image_digest);
 

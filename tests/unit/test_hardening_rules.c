@@ -82,7 +82,7 @@ START_TEST(tables__agree_with_each_other)
 	for (const char *const *p = HARD_READONLY_LIST; *p; p++)
 		ck_assert_msg(hard_rule_proc_path(*p), "%s", *p);
 	for (size_t i = 0; i < HARD_ACTIVE_COUNT; i++)
-		ck_assert_msg(!hard_rule_annotation_allowed(HARD_ACTIVE[i].name, "x"), "%s",
+		ck_assert_msg(!hard_rule_annotation_allowed(NULL, HARD_ACTIVE[i].name, "x"), "%s",
 			      HARD_ACTIVE[i].name);
 	for (size_t i = 0; i < HARD_RLIMIT_ROWS_COUNT; i++)
 		ck_assert_ptr_eq(hard_rule_rlimit(HARD_RLIMIT_ROWS[i].type), &HARD_RLIMIT_ROWS[i]);

@@ -62,11 +62,11 @@ static const struct {
 	{ PIN("digest", INDEX),
 	  PODMAN,
 	  { { "/ImageDigest", "\"" CHILD "\"" } },
-	  "found '" CHILD "', wanted a manifest digest that the policy pins" },
+	  "found '" CHILD "', wanted a manifest digest or image id that the policy pins" },
 	{ PIN("digest", CHILD),
 	  PODMAN,
 	  { { "/ImageDigest", "\"" INDEX "\"" } },
-	  "found '" INDEX "', wanted a manifest digest that the policy pins" },
+	  "found '" INDEX "', wanted a manifest digest or image id that the policy pins" },
 	{ PIN("digest", CHILD), PODMAN, { { "/ImageDigest", "\"" CHILD "\"" } }, NULL },
 	{ PIN("digest", INDEX),
 	  IMAGE,
@@ -189,6 +189,34 @@ START_TEST(u27__an_index_counts_with_its_document)
 	ck_assert_int_eq(ctx.entry != NULL, stores[_i].found);
 	ck_assert_ok(hard_verify(&ctx, doc, &report, &err), err);
 	ck_assert_int_eq(report.result[HARD_DIGEST] == HARD_PASS, stores[_i].found);
+}
+END_TEST
+
+/* What the rewrite writes into a document, in the gate: the policy may pin either. */
+static const struct {
+	const char *images, *digest, *id;
+	bool holds;
+} notes[] = {
+	{ PIN("imageId", CONF), CHILD, CONF, true },
+	{ PIN("digest", CHILD), CHILD, CONF, true },
+	{ PIN("imageId", CONF), CHILD, INDEX, false },
+	{ PIN("digest", CHILD), INDEX, CONF, false },
+	{ "[{\"digest\":\"" CHILD "\",\"imageId\":\"" CONF "\"}]", CHILD, CONF, true },
+	{ "[{\"digest\":\"" CHILD "\",\"imageId\":\"" CONF "\"}]", CHILD, INDEX, false },
+	{ "[{\"digest\":\"" CHILD "\",\"imageId\":\"" CONF "\"}]", INDEX, CONF, false },
+};
+
+START_TEST(u27__either_pin_holds_for_both_notes)
+{
+	struct aqe_json *doc = rw_parse_file(RW_BASE);
+	const char *text =
+		aqe_arena_fmt(arena, "{\"io.aqe.image.digest\":\"%s\",\"io.aqe.image.id\":\"%s\"}",
+			      notes[_i].digest, notes[_i].id);
+
+	rw_edit(doc, "/annotations", text);
+	ck_assert_int_eq(RUN(policy_with("/images", notes[_i].images), cmd_json("doc.json", doc)),
+			 notes[_i].holds ? SHIM_EXIT_OK : SHIM_EXIT_FAILED);
+	ck_assert_int_eq(cmd_said("fail digest at /annotations"), !notes[_i].holds);
 }
 END_TEST
 
@@ -534,6 +562,7 @@ int main(void)
 	tcase_add_loop_test(c, u27__like_is_compared_with_like, 0, AQE_COUNT(digests));
 	tcase_add_loop_test(c, u27__other_spellings_are_refused, 0, AQE_COUNT(spellings));
 	tcase_add_loop_test(c, u27__an_index_counts_with_its_document, 0, AQE_COUNT(stores));
+	tcase_add_loop_test(c, u27__either_pin_holds_for_both_notes, 0, AQE_COUNT(notes));
 	tcase_add_loop_test(c, u29__dialects_and_their_fields, 0, AQE_COUNT(dialects));
 	tcase_add_loop_test(c, u29__arrays_of_objects, 0, AQE_COUNT(shapes));
 	tcase_add_loop_test(c, u29__other_tools_are_named, 0, AQE_COUNT(others));
