@@ -2,6 +2,7 @@
 #include "shim/aqe/audit_html.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "shim/aqe/audit_keys.h"
@@ -150,6 +151,12 @@ static void put_title(struct aqe_buf *b, const struct shim_report *r)
 	(void)aqe_buf_puts(b, "</code></p>\n</header>\n");
 }
 
+static void put_counted(struct aqe_buf *b, uint64_t n, const char *what, const char *then)
+{
+	shim_html_count(b, n);
+	(void)aqe_buf_addf(b, " %s%s%s", what, n == 1 ? "" : "s", then);
+}
+
 static void put_badge(struct aqe_buf *b, const struct shim_report *r)
 {
 	const struct audit_verdict *v = &r->verdict;
@@ -164,12 +171,10 @@ static void put_badge(struct aqe_buf *b, const struct shim_report *r)
 		(void)aqe_buf_puts(b, "<div class=\"verdict intact\" id=\"verdict\"><span "
 				      "class=\"mark\">\xe2\x9c\x93</span><p><b>The log is intact: "
 				      "nothing wrong was found.</b> ");
-		shim_html_count(b, v->rows);
-		(void)aqe_buf_puts(b, " rows, ");
-		shim_html_count(b, v->points);
-		(void)aqe_buf_puts(b, " checkpoints and ");
-		shim_html_count(b, v->anchors);
-		(void)aqe_buf_puts(b, " anchors were checked; <a href=\"#verification\">what this "
+		put_counted(b, v->rows, "row", ", ");
+		put_counted(b, v->points, "checkpoint", " and ");
+		put_counted(b, v->anchors, "anchor", "");
+		(void)aqe_buf_puts(b, " were checked; <a href=\"#verification\">what this "
 				      "does not prove</a>.");
 	} else {
 		(void)aqe_buf_puts(b,
@@ -239,6 +244,17 @@ static void put_chart(struct aqe_buf *b, const struct shim_report *r, struct shi
 	shim_svg_over_time(b, c);
 }
 
+/* "6 hours" */
+static void width_words(int64_t ns, char ret[SHIM_WHEN_TEXT])
+{
+	const int64_t minutes = ns / SHIM_NS_PER_S / 60;
+	const int64_t per = minutes % 1440 == 0 ? 1440 : minutes % 60 == 0 ? 60 : 1;
+	const char *unit = per == 1440 ? "day" : per == 60 ? "hour" : "minute";
+
+	(void)snprintf(ret, SHIM_WHEN_TEXT, "%" PRId64 " %s%s", minutes / per, unit,
+		       minutes == per ? "" : "s");
+}
+
 static void put_charts(struct aqe_buf *b, const struct shim_report *r)
 {
 	struct shim_chart requests = { .title =
@@ -249,7 +265,7 @@ static void put_charts(struct aqe_buf *b, const struct shim_report *r)
 				     .names = { "started", "refused", "waivers used" } };
 	char span[SHIM_WHEN_TEXT];
 
-	shim_duration_format(r->width_ns, span);
+	width_words(r->width_ns, span);
 	(void)aqe_buf_puts(b, "<section id=\"over-time\">\n<h2>Over time</h2>\n");
 	if (!r->n_buckets) {
 		(void)aqe_buf_puts(b, "<p class=\"none\">No rows in this period.</p>\n");

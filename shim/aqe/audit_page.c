@@ -13,7 +13,7 @@
 
 /* ---- tallies ---- */
 
-enum tally_style { TALLY_REQUESTS, TALLY_BAD, TALLY_WARN };
+enum tally_style { TALLY_REQUESTS, TALLY_MIXED, TALLY_WARN };
 /* One table of counts. */
 struct tally_table {
 	const char *id, *title, *heading, *none;
@@ -24,13 +24,13 @@ static struct shim_bar bar_of(const struct audit_tally *t, enum tally_style styl
 {
 	struct shim_bar bar = { { 0 } };
 
-	if (style == TALLY_REQUESTS) {
-		bar.v[SHIM_SERIES_GOOD] = t->by_action[AUDIT_ALLOWED];
-		bar.v[SHIM_SERIES_BAD] = t->by_action[AUDIT_BLOCKED];
-		bar.v[SHIM_SERIES_WARN] = t->by_action[AUDIT_RATE_LIMITED];
-	} else {
-		bar.v[style == TALLY_BAD ? SHIM_SERIES_BAD : SHIM_SERIES_WARN] = t->total;
+	if (style == TALLY_WARN) {
+		bar.v[SHIM_SERIES_WARN] = t->total;
+		return bar;
 	}
+	bar.v[SHIM_SERIES_GOOD] = t->by_action[AUDIT_ALLOWED] + t->by_action[AUDIT_CHANGED];
+	bar.v[SHIM_SERIES_BAD] = t->by_action[AUDIT_BLOCKED] + t->by_action[AUDIT_REFUSED];
+	bar.v[SHIM_SERIES_WARN] = t->by_action[AUDIT_RATE_LIMITED];
 	return bar;
 }
 
@@ -74,7 +74,8 @@ static void put_tally_table(struct aqe_buf *b, const struct tally_table *t,
 		return;
 	}
 	(void)aqe_buf_addf(b,
-			   "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">%s</th>%s"
+			   "<div class=\"scroll\"><table class=\"tally\">\n<thead><tr><th "
+			   "scope=\"col\">%s</th>%s"
 			   "<th class=\"bar\"></th></tr></thead>\n<tbody>\n",
 			   t->heading,
 			   t->style == TALLY_REQUESTS
@@ -109,10 +110,10 @@ void shim_page_tallies(struct aqe_buf *b, const struct shim_report *r)
 						    "No requests in this period.", TALLY_REQUESTS };
 	static const struct tally_table rules = { "by-property", "Refusals by property", "property",
 						  "Nothing was refused in this period.",
-						  TALLY_BAD };
+						  TALLY_MIXED };
 	static const struct tally_table reasons = { "by-reason", "Reasons", "reason",
 						    "No reason was given in this period.",
-						    TALLY_BAD };
+						    TALLY_MIXED };
 	static const struct tally_table waivers = { "by-waiver", "Waivers by use", "waiver",
 						    "No waiver was used in this period.",
 						    TALLY_WARN };
@@ -172,7 +173,7 @@ static void put_image(struct aqe_buf *b, const struct audit_row *r)
 	if (!r->image)
 		return;
 	shim_audit_short_id(r->image, &text);
-	(void)aqe_buf_puts(b, "<br><span class=\"soft mono\" title=\"");
+	(void)aqe_buf_puts(b, "<br><span class=\"soft mono nowrap\" title=\"");
 	shim_html_text(b, r->image);
 	(void)aqe_buf_puts(b, "\">");
 	shim_html_text(b, aqe_buf_str(&text));

@@ -70,7 +70,7 @@ static const char CONTENTS[] =
 	"overflow-wrap:anywhere}\n"
 	"tr:last-child td{border-bottom:0}\n"
 	".n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\n"
-	".bar{width:34%}td.bar{vertical-align:middle}\n"
+	".bar{width:24%}td.bar{vertical-align:middle}.tally td:first-child{width:46%}\n"
 	"time,.nowrap{white-space:nowrap;font-variant-numeric:tabular-nums}\n"
 	"code,.mono{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,\"Liberation Mono\","
 	"monospace;font-size:12.5px}\n"
@@ -87,7 +87,8 @@ static const char CONTENTS[] =
 	"footer{color:var(--soft);font-size:13px;margin-top:20px}\n";
 
 static const char MEDIA[] =
-	"@media(max-width:760px){main{padding:18px 12px}.pair{grid-template-columns:1fr}"
+	"@media screen and (max-width:760px){main{padding:18px "
+	"12px}.pair{grid-template-columns:1fr}"
 	".tiles{grid-template-columns:1fr 1fr}section{padding:14px}"
 	"dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:8px}h1{font-size:22px}}\n"
 	"@media print{:root{--page:#fff;--card:#fff;--ink:#000;--soft:#444;--line:#bbb;"
@@ -95,7 +96,11 @@ static const char MEDIA[] =
 	"--badbg:#fff;--warnbg:#fff;--warnink:#8a5a00}\n"
 	"@page{margin:14mm}\n"
 	"body{font-size:11px;print-color-adjust:exact;-webkit-print-color-adjust:exact}"
-	"main{max-width:none;padding:0}table,dl,ul{font-size:10.5px}"
+	"main{max-width:none;padding:0}table,dl,ul{font-size:9.5px}th{font-size:9px}td{padding:2."
+	"5px 8px 2.5px 0}.meta,.legend,.tile "
+	"span,.tag,code,.mono{font-size:9px}"
+	"h1{font-size:20px}h2{font-size:13px}h3{font-size:11px;"
+	"margin:8px 0 4px}"
 	"section{border:0;border-top:1px solid var(--line);border-radius:0;padding:12px 0;"
 	"margin:0}.pair{gap:24px;margin:0}.tile{padding:6px 10px}.tile b{font-size:17px}"
 	".verdict,.tile,.chart,tr,dl{break-inside:avoid}h2,h3,.legend{break-after:avoid}"

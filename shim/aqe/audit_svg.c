@@ -6,23 +6,26 @@
 
 #include "shim/aqe/audit_html.h"
 #include "shim/aqe/audit_when.h"
+#include "shim/core/text.h"
 
 /* Of the picture, in its own units. */
 #define WIDTH     960
 #define HEIGHT    230
 #define LEFT      52
-#define RIGHT     10
+#define RIGHT     16
 #define TOP       10
 #define BOTTOM    26
 #define PLOT_W    (WIDTH - LEFT - RIGHT)
 #define PLOT_H    (HEIGHT - TOP - BOTTOM)
 #define GRID      4   /* lines above zero */
-#define TICKS     8   /* labels below, about */
+#define TICKS     10  /* most labels below */
 #define BAR_SHARE 0.8 /* of a slot */
 #define BAR_MAX   36.0
 #define SHARE_W   100 /* units of a cell's bar */
 #define SEEN      1.5 /* least size of what is not zero */
-#define DAY_NS    (INT64_C(86400) * SHIM_NS_PER_S)
+#define MINUTE    (60 * SHIM_NS_PER_S)
+#define HOUR      (60 * MINUTE)
+#define DAY       (24 * HOUR)
 
 static const char *const CLASSES[SHIM_SERIES_COUNT] = {
 	[SHIM_SERIES_GOOD] = "good",
@@ -39,48 +42,62 @@ static uint64_t sum(const struct shim_bar *bar)
 	return n;
 }
 
-/* The top of the axis: 1, 2, 4, 5, 8 or 10 times a power of ten, and at least GRID, so that every
- * line is at a whole number. */
-static uint64_t axis_top(uint64_t max)
+/* From one line to the next: 1, 2 or 5 times a power of ten, so that about GRID lines hold `max`.
+ */
+static uint64_t grid_step(uint64_t max)
 {
-	static const uint64_t steps[] = { 4, 8, 12, 20, 40 };
-	uint64_t scale = 1;
+	static const uint64_t steps[] = { 1, 2, 5 };
 
-	for (;; scale *= 10) {
-		for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-			if (steps[i] * scale >= max)
+	for (uint64_t scale = 1; scale <= UINT64_MAX / 100; scale *= 10) {
+		for (size_t i = 0; i < AQE_COUNT(steps); i++) {
+			if (steps[i] * scale >= max / GRID + (max % GRID != 0))
 				return steps[i] * scale;
 		}
-		if (scale > UINT64_MAX / 1000)
-			return max;
 	}
+	return max;
 }
 
-static void grid(struct aqe_buf *b, uint64_t top)
+static void grid(struct aqe_buf *b, uint64_t top, uint64_t step)
 {
-	for (int i = 0; i <= GRID; i++) {
-		const double y = TOP + PLOT_H - (double)PLOT_H * i / GRID;
+	for (uint64_t v = 0; v <= top; v += step) {
+		const double y = TOP + PLOT_H - (double)PLOT_H * (double)v / (double)top;
 
 		(void)aqe_buf_addf(b,
 				   "<line class=\"%s\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" "
 				   "y2=\"%.1f\"/>",
-				   i ? "grid" : "axis", LEFT, WIDTH - RIGHT, y, y);
+				   v ? "grid" : "axis", LEFT, WIDTH - RIGHT, y, y);
 		(void)aqe_buf_addf(b, "<text class=\"end\" x=\"%d\" y=\"%.1f\">", LEFT - 8, y + 4);
-		shim_html_count(b, top / GRID * (uint64_t)i);
+		shim_html_count(b, v);
 		(void)aqe_buf_puts(b, "</text>");
 	}
 }
 
-/* "14:00" for bars below a day, with the date at midnight; "01-31" for others, "2026-01" when bars
+/* From one label to the next: what people count in, and at most TICKS of them. */
+static int64_t tick_step(int64_t span_ns)
+{
+	static const int64_t steps[] = {
+		MINUTE,   5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR,
+		2 * HOUR, 3 * HOUR,   6 * HOUR,    12 * HOUR,   DAY,         2 * DAY,
+		7 * DAY,  14 * DAY,   30 * DAY,    90 * DAY,    365 * DAY,   1825 * DAY,
+	};
+
+	for (size_t i = 0; i < AQE_COUNT(steps); i++) {
+		if (span_ns / steps[i] <= TICKS)
+			return steps[i];
+	}
+	return INT64_MAX;
+}
+
+/* "14:00" for steps below a day, with the date at midnight; "01-31" for others, "2026-01" when they
  * are months. */
 static void tick_label(struct aqe_buf *b, int64_t ns, int64_t step_ns)
 {
 	char when[SHIM_WHEN_TEXT];
 
 	shim_when_absolute(ns, when);
-	if (step_ns >= 28 * DAY_NS)
+	if (step_ns >= 30 * DAY)
 		(void)aqe_buf_addf(b, "%.7s", when);
-	else if (step_ns >= DAY_NS || ns % DAY_NS == 0)
+	else if (step_ns >= DAY || ns % DAY == 0)
 		(void)aqe_buf_addf(b, "%.5s", when + 5);
 	else
 		(void)aqe_buf_addf(b, "%.5s", when + 11);
@@ -88,13 +105,17 @@ static void tick_label(struct aqe_buf *b, int64_t ns, int64_t step_ns)
 
 static void ticks(struct aqe_buf *b, const struct shim_chart *c)
 {
-	const size_t every = c->n / TICKS + 1;
+	const int64_t span = c->width_ns * (int64_t)c->n, step = tick_step(span);
+	int64_t at = c->start_ns - c->start_ns % step;
 
-	for (size_t i = 0; i < c->n; i += every) {
-		const double x = LEFT + PLOT_W * ((double)i + 0.5) / (double)c->n;
+	for (at += at < c->start_ns ? step : 0; at - c->start_ns < span; at += step) {
+		const double x = LEFT + PLOT_W * (double)(at - c->start_ns) / (double)span;
 
-		(void)aqe_buf_addf(b, "<text class=\"mid\" x=\"%.1f\" y=\"%d\">", x, HEIGHT - 8);
-		tick_label(b, c->start_ns + c->width_ns * (int64_t)i, c->width_ns);
+		(void)aqe_buf_addf(b,
+				   "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" "
+				   "y2=\"%d\"/><text class=\"mid\" x=\"%.1f\" y=\"%d\">",
+				   x, x, TOP + PLOT_H, TOP + PLOT_H + 4, x, HEIGHT - 6);
+		tick_label(b, at, step);
 		(void)aqe_buf_puts(b, "</text>");
 	}
 }
@@ -164,11 +185,12 @@ static void legend(struct aqe_buf *b, const struct shim_chart *c)
 
 void shim_svg_over_time(struct aqe_buf *b, const struct shim_chart *c)
 {
-	uint64_t max = 0, top;
+	uint64_t max = 1, step, top;
 
 	for (size_t i = 0; i < c->n; i++)
 		max = sum(&c->bars[i]) > max ? sum(&c->bars[i]) : max;
-	top = axis_top(max);
+	step = grid_step(max);
+	top = (max + step - 1) / step * step;
 	legend(b, c);
 	(void)aqe_buf_addf(b,
 			   "<div class=\"scroll\"><svg class=\"chart\" viewBox=\"0 0 %d %d\" "
@@ -176,7 +198,7 @@ void shim_svg_over_time(struct aqe_buf *b, const struct shim_chart *c)
 			   WIDTH, HEIGHT);
 	shim_html_text(b, c->title);
 	(void)aqe_buf_puts(b, "\">");
-	grid(b, top);
+	grid(b, top, step);
 	for (size_t i = 0; i < c->n; i++) {
 		if (sum(&c->bars[i]))
 			stack(b, c, i, top);

@@ -90,7 +90,7 @@ static void put_why(struct shim_audit_line *l, const struct audit_row *r)
 	struct aqe_buf *b = &l->why;
 	char span[SHIM_WHEN_TEXT];
 
-	if (r->rule)
+	if (r->rule && !aqe_str_eq(r->rule, r->domain)) /* said already */
 		(void)aqe_buf_puts(b, r->rule);
 	if (r->reason) {
 		part(b, ": ");
