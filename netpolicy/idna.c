@@ -216,16 +216,18 @@ bool netpol_puny_encode(const uint32_t *cp, size_t n, char *ret, size_t max, siz
 /* Upper case letters and how far their lower case is; step 2: every other code point. */
 static const struct {
 	uint16_t first, last;
-	uint8_t step, by;
+	uint8_t step;
+	int8_t by;
 } UPPER[] = {
-	{ 0x00C0, 0x00D6, 1, 32 }, { 0x00D8, 0x00DE, 1, 32 }, { 0x0100, 0x012E, 2, 1 },
-	{ 0x0132, 0x0136, 2, 1 },  { 0x0139, 0x0147, 2, 1 },  { 0x014A, 0x0176, 2, 1 },
-	{ 0x0179, 0x017D, 2, 1 },  { 0x01A0, 0x01A0, 1, 1 },  { 0x01AF, 0x01AF, 1, 1 },
-	{ 0x0218, 0x021A, 2, 1 },  { 0x0388, 0x038A, 1, 37 }, { 0x0391, 0x03A1, 1, 32 },
-	{ 0x03A3, 0x03AB, 1, 32 }, { 0x0400, 0x040F, 1, 80 }, { 0x0410, 0x042F, 1, 32 },
-	{ 0x0460, 0x0480, 2, 1 },  { 0x048A, 0x04BE, 2, 1 },  { 0x04C1, 0x04CD, 2, 1 },
-	{ 0x04D0, 0x052E, 2, 1 },  { 0x0531, 0x0556, 1, 48 }, { 0x1E00, 0x1E94, 2, 1 },
-	{ 0x1EA0, 0x1EFE, 2, 1 },
+	{ 0x00C0, 0x00D6, 1, 32 },   { 0x00D8, 0x00DE, 1, 32 }, { 0x0100, 0x012E, 2, 1 },
+	{ 0x0132, 0x0136, 2, 1 },    { 0x0139, 0x0147, 2, 1 },  { 0x014A, 0x0176, 2, 1 },
+	{ 0x0178, 0x0178, 1, -121 }, { 0x0179, 0x017D, 2, 1 },  { 0x01A0, 0x01A0, 1, 1 },
+	{ 0x01AF, 0x01AF, 1, 1 },    { 0x0218, 0x021A, 2, 1 },  { 0x0386, 0x0386, 1, 38 },
+	{ 0x0388, 0x038A, 1, 37 },   { 0x038C, 0x038C, 1, 64 }, { 0x038E, 0x038F, 1, 63 },
+	{ 0x0391, 0x03A1, 1, 32 },   { 0x03A3, 0x03AB, 1, 32 }, { 0x0400, 0x040F, 1, 80 },
+	{ 0x0410, 0x042F, 1, 32 },   { 0x0460, 0x0480, 2, 1 },  { 0x048A, 0x04BE, 2, 1 },
+	{ 0x04C0, 0x04C0, 1, 15 },   { 0x04C1, 0x04CD, 2, 1 },  { 0x04D0, 0x052E, 2, 1 },
+	{ 0x0531, 0x0556, 1, 48 },   { 0x1E00, 0x1E94, 2, 1 },  { 0x1EA0, 0x1EFE, 2, 1 },
 };
 
 /* Letters, marks and digits of scripts in wide use that RFC 5892 lets stand in a label as they are,
@@ -233,18 +235,18 @@ static const struct {
 static const struct {
 	uint32_t first, last;
 } LETTERS[] = {
-	{ 0x00DF, 0x00F6 },   { 0x00F8, 0x012F }, { 0x0131, 0x0131 }, { 0x0134, 0x013E },
-	{ 0x0141, 0x0148 },   { 0x014A, 0x017E }, { 0x01A1, 0x01A1 }, { 0x01B0, 0x01B0 },
-	{ 0x0219, 0x021B },   { 0x0390, 0x0390 }, { 0x03AC, 0x03CE }, { 0x0430, 0x0481 },
-	{ 0x048B, 0x052F },   { 0x0561, 0x0586 }, { 0x05D0, 0x05EA }, { 0x0620, 0x063F },
-	{ 0x0641, 0x0657 },   { 0x0671, 0x0674 }, { 0x0679, 0x06D3 }, { 0x0900, 0x0957 },
-	{ 0x0966, 0x096F },   { 0x0981, 0x09D7 }, { 0x09E6, 0x09F1 }, { 0x0A81, 0x0AEF },
-	{ 0x0B82, 0x0BEF },   { 0x0C00, 0x0C6F }, { 0x0C80, 0x0CEF }, { 0x0D00, 0x0D6F },
-	{ 0x0E01, 0x0E32 },   { 0x0E34, 0x0E3A }, { 0x0E40, 0x0E4E }, { 0x0E50, 0x0E59 },
-	{ 0x10D0, 0x10FA },   { 0x1E01, 0x1E99 }, { 0x1EA1, 0x1EFF }, { 0x3005, 0x3007 },
-	{ 0x3041, 0x3096 },   { 0x309D, 0x309E }, { 0x30A1, 0x30FA }, { 0x30FC, 0x30FE },
-	{ 0x3105, 0x312F },   { 0x3400, 0x4DBF }, { 0x4E00, 0x9FFF }, { 0xAC00, 0xD7A3 },
-	{ 0x20000, 0x2A6DF },
+	{ 0x00DF, 0x00F6 }, { 0x00F8, 0x012F },   { 0x0131, 0x0131 }, { 0x0134, 0x013E },
+	{ 0x0141, 0x0148 }, { 0x014A, 0x017E },   { 0x01A1, 0x01A1 }, { 0x01B0, 0x01B0 },
+	{ 0x0219, 0x021B }, { 0x0390, 0x0390 },   { 0x03AC, 0x03CE }, { 0x0430, 0x0481 },
+	{ 0x048B, 0x052F }, { 0x0561, 0x0586 },   { 0x05D0, 0x05EA }, { 0x0620, 0x063F },
+	{ 0x0641, 0x0657 }, { 0x0671, 0x0674 },   { 0x0679, 0x06D3 }, { 0x0900, 0x0957 },
+	{ 0x0966, 0x096F }, { 0x0981, 0x09D7 },   { 0x09E6, 0x09F1 }, { 0x0A81, 0x0AEF },
+	{ 0x0B82, 0x0BEF }, { 0x0C00, 0x0C6F },   { 0x0C80, 0x0CEF }, { 0x0D00, 0x0D6F },
+	{ 0x0D82, 0x0DF3 }, { 0x0E01, 0x0E32 },   { 0x0E34, 0x0E3A }, { 0x0E40, 0x0E4E },
+	{ 0x0E50, 0x0E59 }, { 0x10D0, 0x10FA },   { 0x1E01, 0x1E99 }, { 0x1EA1, 0x1EFF },
+	{ 0x3005, 0x3007 }, { 0x3041, 0x3096 },   { 0x309D, 0x309E }, { 0x30A1, 0x30FA },
+	{ 0x30FC, 0x30FE }, { 0x3105, 0x312F },   { 0x3400, 0x4DBF }, { 0x4E00, 0x9FFF },
+	{ 0xAC00, 0xD7A3 }, { 0x20000, 0x2A6DF },
 };
 
 static uint32_t to_lower(uint32_t cp)
@@ -254,7 +256,7 @@ static uint32_t to_lower(uint32_t cp)
 	for (size_t i = 0; i < AQE_COUNT(UPPER); i++) {
 		if (cp >= UPPER[i].first && cp <= UPPER[i].last &&
 		    (cp - UPPER[i].first) % UPPER[i].step == 0)
-			return cp + UPPER[i].by;
+			return (uint32_t)((int32_t)cp + UPPER[i].by);
 	}
 	return cp;
 }
@@ -268,7 +270,43 @@ static bool is_letter(uint32_t cp)
 	return false;
 }
 
+/* RFC 5892, appendix A.1 and A.2, in part: a joiner after a virama, and a non-joiner between two
+ * Arabic letters. Elsewhere they are invisible and make look-alikes. */
+#define ZWNJ 0x200C
+#define ZWJ  0x200D
+
+static bool is_virama(uint32_t cp)
+{
+	static const uint16_t viramas[] = { 0x094D, 0x09CD, 0x0A4D, 0x0ACD, 0x0B4D,
+					    0x0BCD, 0x0C4D, 0x0CCD, 0x0D4D, 0x0DCA };
+
+	for (size_t i = 0; i < AQE_COUNT(viramas); i++) {
+		if (viramas[i] == cp)
+			return true;
+	}
+	return false;
+}
+
+static bool is_arabic(uint32_t cp)
+{
+	return cp >= 0x0620 && cp <= 0x06D3;
+}
+
 /* ---- labels ---- */
+
+/* True when every joiner in the label stands where it has a meaning. */
+static bool joiners_ok(const uint32_t *cp, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t before = i ? cp[i - 1] : 0, after = i + 1 < n ? cp[i + 1] : 0;
+
+		if (cp[i] != ZWJ && cp[i] != ZWNJ)
+			continue;
+		if (!is_virama(before) && !(cp[i] == ZWNJ && is_arabic(before) && is_arabic(after)))
+			return false;
+	}
+	return true;
+}
 
 /* The character at `p`, `len` bytes as aqe_utf8_len() counted them. */
 static uint32_t decode_utf8(const char *p, size_t len)
@@ -321,14 +359,15 @@ static const char *read_label(const char *p, size_t n, uint32_t *cp, size_t *ret
 		cp[used] = to_lower(decode_utf8(p + at, len));
 		if (!cp[used])
 			return "holds a NUL";
-		if (cp[used] >= FIRST && !is_letter(cp[used]))
+		if (cp[used] >= FIRST && !is_letter(cp[used]) && cp[used] != ZWJ &&
+		    cp[used] != ZWNJ)
 			return "holds a character that is not converted here; write its A-label "
 			       "(xn--...)";
 		*ret_wide |= cp[used++] >= FIRST;
 		at += len;
 	}
 	*ret_n = used;
-	return NULL;
+	return joiners_ok(cp, used) ? NULL : "holds an invisible joiner where it has no meaning";
 }
 
 static const char *convert(const char *p, size_t n, char *ret)

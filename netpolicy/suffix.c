@@ -6,19 +6,53 @@
 
 #include "shim/core/text.h"
 
-/* Second labels that are suffixes in many countries: LABEL.cc. Where a country does not use one, a
+/* Second labels that are suffixes in most countries: LABEL.cc. Where a country does not use one, a
  * wildcard over it is refused all the same: nobody needs it. */
-static const char *const COUNTRY_LABELS[] = {
-	"ac",     "co",   "com",  "ed",   "edu",   "go",     "gob", "gouv", "gov",
-	"gv",     "int",  "k12",  "ltd",  "mil",   "ne",     "net", "nic",  "nom",
-	"or",     "org",  "plc",  "pro",  "sch",   "web",    "biz", "name", "info",
-	"museum", "coop", "asso", "firm", "press", "presse", NULL,
+static const char *const EVERYWHERE[] = {
+	"ac", "co", "com", "edu", "gob", "gouv", "gov", "mil", "net", "org", NULL,
 };
 
-/* Countries where every second label is one. */
-static const char *const WHOLE_COUNTRIES[] = {
-	"bd", "ck", "er", "fk", "jm", "kh", "mm", "np", "pg", "us", NULL,
+/* Those of some countries only; elsewhere they are ordinary names (web.de). */
+static const struct {
+	const char *label, *countries;
+} SOMEWHERE[] = {
+	{ "asso", "ci dz fr gp ht km mc nc re" },
+	{ "biz", "az bb cy et fj id in ki ls mv mw my ni nr pk pl pr ss tj tr tt vn zm" },
+	{ "coop", "ar br ht in km mv mw py rw tt" },
+	{ "ed", "ao ci cr jp pw" },
+	{ "firm", "co ht in nf ro ve" },
+	{ "go", "ci cr id it jp ke kr pw th tj tz ug" },
+	{ "gv", "ao at" },
+	{ "id", "au ir lv ly us" },
+	{ "in", "na ni rs th ua us" },
+	{ "info",
+	  "au az bb bj bo co ec et fj gu ht hu in ke ki la ls mv na nf ni nr pk pl pr ro sd "
+	  "tn tr tt tz ve vn zm" },
+	{ "int", "ar az bo ci co cv in is la lk mv mw ni pt tj tt ve vn" },
+	{ "k12", "ec il tr vi" },
+	{ "ltd", "cy gi lk uk" },
+	{ "me", "in it ke so ss tz uk us" },
+	{ "med", "br ec ee ht ly om pa sa sd" },
+	{ "name", "az eg et fj hr jo mk mv my na ng pr qa tj tr tt vn" },
+	{ "ne", "jp ke kr pw tz ug us" },
+	{ "nom", "ad ag co es fr km mg nc ni pa pe pl re ro tm ve za" },
+	{ "or", "at bi ci cr id it jp ke kr mu na pw th tz ug us" },
+	{ "plc", "ly uk" },
+	{ "pro", "az br cy ec fj ht in mv na om pr tt vn" },
+	{ "sc", "cn ke kr ls tz ug us" },
+	{ "sch", "ae id ir jo lk ly ng qa sa ss zm" },
+	{ "tm", "cy dz fr hu km mc mg no pl ro se za" },
+	{ "tv", "bb bo br im in it na sd tr tz" },
+	{ "web", "bo co do gu id lk nf ni pk tj tr ve za" },
 };
+
+/* Suffixes below which every label is one. */
+static const char *const WHOLE[] = {
+	"bd", "ck", "er", "fk", "jm", "kh", "mm", "np", "pg", "nom.br", "sch.uk", NULL,
+};
+
+/* Below us: the states' two letters, and below them schools, colleges and libraries. */
+static const char *const US_STATE_LABELS[] = { "k12", "cc", "lib", NULL };
 
 /* Suffixes that follow no rule, by country. */
 static const char *const SINGLE[] = {
@@ -40,6 +74,7 @@ static const char *const SINGLE[] = {
 	"nis.za",        "school.za",   "tm.za",      "tm.fr",       "bel.tr",   "gen.tr",
 	"pol.tr",        "tel.tr",      "tv.tr",      "in.th",       "mi.th",    "idn.id",
 	"my.id",         "desa.id",     "in.ua",      "kiev.ua",     "kyiv.ua",  "lviv.ua",
+	"dni.us",        "fed.us",      "isa.us",     "kids.us",     "nsn.us",   "nhs.uk",
 	"waw.pl",        "warszawa.pl", "krakow.pl",  "msk.ru",      "spb.ru",   "gob.es",
 };
 
@@ -144,11 +179,41 @@ static const char *find(const char *const *list, size_t n, const char *s)
 	return NULL;
 }
 
-/* True when the first `n` bytes of `s` are one of the list. */
-static bool in_labels(const char *const *list, const char *s, size_t n)
+/* True when `country` is one of a row's two-letter words. */
+static bool in_countries(const char *words, const char *country)
 {
-	for (; *list; list++) {
-		if (strlen(*list) == n && memcmp(*list, s, n) == 0)
+	for (; *words; words += words[2] ? 3 : 2) {
+		if (memcmp(words, country, 2) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* LABEL.cc, `label` of `n` bytes. */
+static bool is_country_suffix(const char *label, size_t n, const char *country)
+{
+	if (strcmp(country, "us") == 0 && n == 2)
+		return true;
+	for (size_t i = 0; EVERYWHERE[i]; i++) {
+		if (strlen(EVERYWHERE[i]) == n && memcmp(EVERYWHERE[i], label, n) == 0)
+			return true;
+	}
+	for (size_t i = 0; i < AQE_COUNT(SOMEWHERE); i++) {
+		if (strlen(SOMEWHERE[i].label) == n && memcmp(SOMEWHERE[i].label, label, n) == 0)
+			return in_countries(SOMEWHERE[i].countries, country);
+	}
+	return false;
+}
+
+/* "k12.ca.us" */
+static bool is_us_state(const char *base, const char *rest)
+{
+	const size_t n = (size_t)(rest - base) - 1;
+
+	if (strlen(rest) != 5 || strcmp(rest + 2, ".us") != 0)
+		return false;
+	for (size_t i = 0; US_STATE_LABELS[i]; i++) {
+		if (strlen(US_STATE_LABELS[i]) == n && memcmp(US_STATE_LABELS[i], base, n) == 0)
 			return true;
 	}
 	return false;
@@ -156,15 +221,14 @@ static bool in_labels(const char *const *list, const char *s, size_t n)
 
 bool netpol_suffix_is_public(const char *base)
 {
-	const char *dot = strchr(base, '.');
+	const char *dot = strchr(base, '.'), *rest = dot ? dot + 1 : NULL;
 
 	if (!dot)
 		return true;
-	if (strchr(dot + 1, '.'))
-		return false;
-	if (aqe_str_in(dot + 1, WHOLE_COUNTRIES) || find(SINGLE, AQE_COUNT(SINGLE), base))
+	if (aqe_str_in(rest, WHOLE) || find(SINGLE, AQE_COUNT(SINGLE), base) ||
+	    is_us_state(base, rest))
 		return true;
-	return strlen(dot + 1) == 2 && in_labels(COUNTRY_LABELS, base, (size_t)(dot - base));
+	return strlen(rest) == 2 && is_country_suffix(base, (size_t)(dot - base), rest);
 }
 
 const char *netpol_suffix_shared(const char *base)
