@@ -59,7 +59,7 @@ enum netpol_key {
 	NETPOL_KEY_SOCKS,
 	NETPOL_KEY_TRANSPARENT,
 	NETPOL_KEY_LIMITS,
-	NETPOL_KEY_COUNT,
+	NETPOL_KEY_COUNT
 };
 /* Its name in the policy file, "wildcardApex"; never NULL. */
 const char *netpol_key_name(enum netpol_key k);
@@ -119,16 +119,15 @@ struct netpol_section {
 	bool user; /* of the user's tier: may only tighten what the sections before it say */
 };
 
-/* Builds the snapshot: base rows (one must be "default"), then the sections in order. A member that
- * two files of a tier set is an error. Trees and strings must live until this returns only. Errors
- * are "FILE:LINE: ..." */
+/* Builds the snapshot: base rows (one must be "default"), then the sections in order. Trees and
+ * strings must live until this returns only. Errors are "FILE:LINE: ..." */
 AQE_MUST_CHECK int netpol_policy_build(const struct netpol_base *base, size_t n_base,
 				       const struct netpol_section *sections, size_t n_sections,
 				       struct netpol_policy **ret, struct aqe_err *e);
 struct netpol_policy *netpol_policy_ref(struct netpol_policy *p);
-/* Gives a reference back; the last one frees it. NULL is accepted. Not for several threads. */
+/* Gives a reference back; the last one frees it. NULL is accepted. */
 void netpol_policy_unref(struct netpol_policy *p);
-/* The row of a type; an unknown one (or NULL) gets "default". Never NULL. */
+/* The row of a type; an unknown one (or NULL) gets "default". */
 const struct netpol_type *netpol_policy_type(const struct netpol_policy *p, const char *type);
 /* The gateway of that name that the type may use, or NULL. */
 const struct netpol_gateway *netpol_policy_gateway(const struct netpol_policy *p, const char *type,

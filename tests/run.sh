@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Everything: run.sh [STAGE...]   stages: setup build unit unit-asan corpus fuzz-replay lint integration
+# Everything: run.sh [STAGE...]   stages: setup build unit unit-asan corpus vectors fuzz-replay lint integration
 # Prints what failed, a summary line a stage, and last "N passed, N failed". With
 # AQE_TESTS_MUST_RUN=1 a skipped test is a failure.
 set -u
@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 jobs=${JOBS-$(nproc)}
 stages=("$@")
-[ $# -gt 0 ] || stages=(setup build unit corpus lint unit-asan fuzz-replay integration)
+[ $# -gt 0 ] || stages=(setup build unit corpus vectors lint unit-asan fuzz-replay integration)
 mkdir -p build/test
 : >build/test/summary
 pass=0
@@ -41,6 +41,7 @@ stage_unit_asan() {
 	tests/run_unit.sh "${programs[@]}"
 }
 stage_corpus() { tests/run_corpus.sh build/release/aqe-shim; }
+stage_vectors() { tests/run_vectors.sh build/release/aqe; }
 stage_fuzz_replay() { quiet_make fuzz-replay; }
 stage_lint() { tests/lint/lint.sh build/release; }
 stage_integration() { tests/run_integration.sh; }
