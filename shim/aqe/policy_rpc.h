@@ -21,6 +21,7 @@
 
 #include "netpolicy/decide.h"
 #include "netpolicy/limiters.h"
+#include "netpolicy/live.h"
 #include "netpolicy/policy.h"
 #include "shim/core/buf.h"
 #include "shim/core/err.h"
