@@ -58,7 +58,7 @@ SECURE_LINK := -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code -Wl,--as-need
 SHIM_LIBS := -lyajl_s -lseccomp -lcap -lmd -lsodium -lsqlite3 -lm -lpthread
 DYN_LIBS  := -lyajl -lseccomp -lcap -lmd -lsodium -lsqlite3 -lm -lpthread
 # aqe, and the tests of its parts; the linker leaves out what a program does not use.
-AQE_LIBS  := $(DYN_LIBS) -lcurl -lhiredis -larchive
+AQE_LIBS  := $(DYN_LIBS) -lcurl -lhiredis -lssl -lcrypto -larchive
 
 san_flags := -O1 -fno-omit-frame-pointer
 ifeq ($(MODE),release)
@@ -145,12 +145,11 @@ $(FAULT_TESTS): private TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=real
 # This one switches the processor's own SHA-256 off.
 $(B)/unit/test_core_sha256: private TEST_WRAP := -Wl,--wrap=aqe_sha256_ni_usable
 
-# One that includes this header gets a server to talk to.
-PEER_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell grep -sl 'tests/fakes/fake_peer\.h' tests/unit/*.c))
-$(PEER_TESTS): $(B)/tests/fakes/fake_peer.o
-
-STORE_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell grep -sl 'tests/fakes/fake_store\.h' tests/unit/*.c))
-$(STORE_TESTS): $(B)/tests/fakes/fake_store.o
+# One that includes the header of a fake gets the fake.
+uses = $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell grep -sl 'tests/fakes/$(1)\.h' tests/unit/*.c))
+$(call uses,fake_peer): $(B)/tests/fakes/fake_peer.o
+$(call uses,fake_store): $(B)/tests/fakes/fake_store.o
+$(call uses,real_redis): $(B)/tests/fakes/real_redis.o
 
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)

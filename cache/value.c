@@ -179,6 +179,17 @@ int cache_value_decode(const struct cache_key *k, const void *data, size_t n,
 	return 0;
 }
 
+bool cache_value_peek(const void *data, size_t n, int64_t *ret_created_ms, int64_t *ret_ttl_ms)
+{
+	const uint8_t *p = data;
+
+	if (n < CACHE_VALUE_HEAD || memcmp(p, START, sizeof(START)) != 0)
+		return false;
+	*ret_created_ms = (int64_t)take(p + AT_CREATED, 8);
+	*ret_ttl_ms = (int64_t)take(p + AT_TTL, 8);
+	return true;
+}
+
 void cache_value_floats(const struct cache_value *v, float *out)
 {
 	memcpy(out, v->floats, (size_t)v->dim * 4);

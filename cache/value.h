@@ -41,6 +41,8 @@ AQE_MUST_CHECK int cache_value_encode_f64(const struct cache_key *k, const struc
 /* Reads the bytes; *ret borrows them. AQE_E_MALFORMED: damaged, of another key, or not ours. */
 AQE_MUST_CHECK int cache_value_decode(const struct cache_key *k, const void *p, size_t n,
 				      struct cache_value *ret, struct aqe_err *e);
+/* The life that the first bytes of a value claim, unchecked; false when they are not ours. */
+bool cache_value_peek(const void *p, size_t n, int64_t *ret_created_ms, int64_t *ret_ttl_ms);
 /* The numbers of a decoded value; `out` has room for v->dim. */
 void cache_value_floats(const struct cache_value *v, float *out);
 

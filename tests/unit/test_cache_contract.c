@@ -5,8 +5,10 @@
 #include <pthread.h>
 
 #include "cache/memory.h"
+#include "cache/redis.h"
 #include "cache/sqlite.h"
 #include "tests/fakes/fake_store.h"
+#include "tests/fakes/real_redis.h"
 #include "tests/unit/cache_util.h"
 
 static struct util_clock clk;
@@ -46,10 +48,29 @@ static void make_sqlite(const struct bounds *b, struct cache_store *ret)
 	ck_assert_ok(cache_sqlite_new(&o, ret, &e), e);
 }
 
+static struct real_redis server;
+
+static void make_redis(const struct bounds *b, struct cache_store *ret)
+{
+	struct cache_redis_opts o = { .prefix = "t[*]:", .pool_size = 3 };
+
+	(void)b;
+	if (!server.pid && !real_redis_start(&server)) {
+		(void)fake_store_new(ret); /* not installed */
+		return;
+	}
+	o.where.at.host = "127.0.0.1";
+	o.where.at.port = (uint16_t)server.port;
+	o.where.timeout_ms = 20000; /* the machine may be busy */
+	o.where.connect_timeout_ms = 20000;
+	ck_assert_ok(cache_redis_new(&o, ret, &e), e);
+}
+
 static const struct driver DRIVERS[] = {
 	{ "memory", make_memory, true, false },
 	{ "fake", make_fake, false, false },
 	{ "sqlite", make_sqlite, true, false },
+	{ "redis", make_redis, false, true },
 };
 #define N_DRIVERS ((int)(sizeof(DRIVERS) / sizeof(DRIVERS[0])))
 
@@ -556,12 +577,25 @@ START_TEST(store__serves_threads)
 }
 END_TEST
 
+static void teardown(void)
+{
+	real_redis_stop(&server);
+	util_dir_done();
+}
+
+START_TEST(redis__is_installed)
+{
+	ck_assert(access("/usr/bin/redis-server", X_OK) == 0 || !getenv("AQE_TESTS_MUST_RUN"));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("contract");
 	TCase *t = tcase_create("contract");
 
-	tcase_add_checked_fixture(t, util_dir_init, util_dir_done);
+	tcase_add_checked_fixture(t, util_dir_init, teardown);
+	tcase_add_test(t, redis__is_installed);
 	tcase_add_loop_test(t, store__works_only_while_open, 0, N_DRIVERS);
 	tcase_add_loop_test(t, store__keeps_entries, 0, N_DRIVERS);
 	tcase_add_loop_test(t, store__replaces, 0, N_DRIVERS);
