@@ -20,6 +20,7 @@ static const struct shim_aqe_command COMMANDS[] = {
 	{ "key", "make or show the signing key", shim_audit_key },
 	{ "prune", "remove old rows, provably", shim_audit_prune },
 	{ "import", "append an old export", shim_audit_import },
+	{ "ship", "post new rows to a collector over HTTPS", shim_audit_ship },
 };
 
 static int help(void)
