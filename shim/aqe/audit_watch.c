@@ -39,6 +39,8 @@ int shim_watch_init(struct shim_watch *w, const struct audit_opts *at, struct aq
 	}
 	(void)identify(at, &w->dev, &w->ino);
 	rc = audit_open(&w->at, &w->log, e);
+	if (rc == AQE_E_ABSENT)
+		(void)aqe_err_set(e, rc, 0, "there is no audit log in '%.300s'", at->dir);
 	if (rc < 0)
 		shim_watch_done(w);
 	return rc;

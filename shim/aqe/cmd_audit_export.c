@@ -44,7 +44,8 @@ static const struct aqe_cli_opt OPTS[] = {
 };
 static const struct aqe_cli_cmd CMD = {
 	.name = "aqe audit export",
-	.synopsis = "[--format jsonl|json|csv|ocsf|html] [--since TIME] [FILTER...] [-o FILE]",
+	.synopsis = "[--format jsonl|json|csv|ocsf|html] [--since TIME]\n       "
+		    "[FILTER...] [-o FILE]",
 	.about =
 		"Writes the rows that match, oldest first, of one state of the log. jsonl and json "
 		"begin with a header and end with a trailer that has the count and a digest, "

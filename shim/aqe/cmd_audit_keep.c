@@ -31,7 +31,8 @@ static const struct aqe_cli_opt PRUNE_OPTS[] = {
 };
 static const struct aqe_cli_cmd PRUNE = {
 	.name = "aqe audit prune",
-	.synopsis = "[--keep DURATION] [--max-size SIZE] [--max-rows N] [--dry-run]",
+	.synopsis = "[--keep DURATION] [--max-size SIZE] [--max-rows N]\n       "
+		    "[--dry-run]",
 	.about =
 		"Removes the oldest rows until every limit given holds. The cut is signed, so that "
 		"what stays can still be proven; without a key nothing is removed.",

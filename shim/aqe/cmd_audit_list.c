@@ -24,9 +24,10 @@ static const struct aqe_cli_opt OPTS[] = {
 };
 static const struct aqe_cli_cmd CMD = {
 	.name = "aqe audit list",
-	.synopsis = "[--since TIME] [--until TIME] [--agent ID] [--type TYPE] [--domain NAME] "
-		    "[--action ACTION] [--kind KIND] [--container ID] [--limit N] [--offset N] "
-		    "[--recent N] [--format text|json|jsonl]",
+	.synopsis = "[--since TIME] [--until TIME] [--agent ID] [--type TYPE]\n       "
+		    "[--domain NAME] [--action ACTION] [--kind KIND] [--container ID]\n       "
+		    "[--limit N] [--offset N] [--recent N] [--reverse]\n       "
+		    "[--format text|json|jsonl]",
 	.about = "Prints the rows that match all that is asked, oldest first. Offset is applied "
 		 "before limit. On a terminal the table fits its width and times are relative.",
 	.opts = OPTS,

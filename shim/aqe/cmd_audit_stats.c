@@ -30,7 +30,8 @@ static const struct aqe_cli_opt OPTS[] = {
 };
 static const struct aqe_cli_cmd CMD = {
 	.name = "aqe audit stats",
-	.synopsis = "[--since TIME] [--until TIME] [FILTER...] [--top N] [--format text|json]",
+	.synopsis = "[--since TIME] [--until TIME] [FILTER...] [--top N]\n       "
+		    "[--format text|json]",
 	.about = "Totals of the rows that match: by kind, action, domain, agent type, reason and "
 		 "refused property, and the response times. Of the last 24 hours unless --since "
 		 "says otherwise ('--since all').",

@@ -38,8 +38,8 @@ static const struct aqe_cli_opt OPTS[] = {
 };
 static const struct aqe_cli_cmd CMD = {
 	.name = "aqe audit verify",
-	.synopsis = "[--anchor FILE]... [--public-key FILE]... [--export FILE] [--quick] "
-		    "[--format text|json]",
+	.synopsis = "[--anchor FILE]... [--public-key FILE]...\n       "
+		    "[--export FILE] [--quick] [--format text|json]",
 	.about =
 		"Recomputes the chain of every row and judges checkpoints and anchors; writers are "
 		"not disturbed. Exit status: 0 intact, 1 tampered with (the first bad row is "
