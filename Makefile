@@ -178,8 +178,8 @@ check: $(UNIT:%=$(B)/unit/%)
 	@tests/run_unit.sh $^
 
 ## golden:                    write tests/golden anew after a wanted change of a format
-golden: $(B)/unit/test_shim_cmd_verify
-	@AQE_GOLDEN_UPDATE=1 $<
+golden: $(B)/unit/test_shim_cmd_verify $(B)/unit/test_shim_audit_formats
+	@for t in $^; do AQE_GOLDEN_UPDATE=1 $$t; done
 
 ## check-asan:                unit tests under address and undefined-behaviour sanitizers
 check-asan:

@@ -196,23 +196,24 @@ static size_t put_cut(struct aqe_buf *b, const char *text, size_t columns)
 	return used + 1;
 }
 
-static void put_cell(const struct shim_table *t, size_t i, const char *text, const char *paint,
-		     size_t room, struct aqe_buf *b)
+/* Writes a cell into at most `room` columns of the terminal; returns how many of its column's are
+ * still to fill. */
+static size_t put_cell(const struct shim_table *t, size_t i, const char *text, const char *paint,
+		       size_t room, struct aqe_buf *b)
 {
 	const size_t want = t->widths[i] < room ? t->widths[i] : room;
 	const size_t natural = shim_text_width(text);
-	const size_t shown = t->width && natural > want ? want : natural;
+	size_t shown = natural;
 
-	if (t->columns[i].right && shown < want)
-		blanks(b, want - shown);
+	if (t->columns[i].right && natural < want)
+		blanks(b, want - natural);
 	(void)aqe_buf_puts(b, paint);
 	if (t->width)
-		(void)put_cut(b, text, want);
+		shown = put_cut(b, text, want);
 	else
 		(void)aqe_buf_puts(b, text);
 	(void)aqe_buf_puts(b, *paint ? "\033[0m" : "");
-	if (!t->columns[i].right && shown < want && i + 1 < t->n)
-		blanks(b, want - shown);
+	return !t->columns[i].right && shown < want ? want - shown : 0;
 }
 
 static void put_line(const struct shim_table *t, char *const *texts, const enum shim_paint *paints,
@@ -227,10 +228,11 @@ static void put_line(const struct shim_table *t, char *const *texts, const enum 
 	for (size_t i = 0; i <= last && i < t->n && room; i++) {
 		const char *paint = !t->colour ? "" : !paints ? "\033[1m" : PAINTS[paints[i]];
 
-		put_cell(t, i, texts[i], paint, room, b);
+		const size_t left = put_cell(t, i, texts[i], paint, room, b);
+
 		room -= room < t->widths[i] ? room : t->widths[i];
 		if (i < last && room > GAP) {
-			blanks(b, GAP);
+			blanks(b, left + GAP);
 			room -= GAP;
 		} else {
 			room = 0;
