@@ -10,9 +10,9 @@
 
 /* Widths of a bar that people count in. */
 static const int64_t WIDTHS[] = {
-	MINUTE,  2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE,
-	HOUR,    2 * HOUR,   3 * HOUR,   6 * HOUR,    12 * HOUR,   DAY,
-	2 * DAY, 7 * DAY,    14 * DAY,   30 * DAY,    90 * DAY,    365 * DAY,
+	MINUTE,   2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR,
+	2 * HOUR, 3 * HOUR,   6 * HOUR,   12 * HOUR,   DAY,         2 * DAY,     7 * DAY,
+	14 * DAY, 30 * DAY,   90 * DAY,   365 * DAY,   3650 * DAY,
 };
 
 void shim_report_scale(int64_t from_ns, int64_t to_ns, int64_t *ret_start_ns, int64_t *ret_width_ns,
