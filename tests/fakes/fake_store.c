@@ -22,6 +22,16 @@ static int called(struct fake_store *f, enum fake_store_call call, struct aqe_er
 	return f->fail[call] ? aqe_err_set(e, (enum aqe_code)f->fail[call], 0, "as told") : 0;
 }
 
+static int called_alone(struct fake_store *f, enum fake_store_call call, struct aqe_err *e)
+{
+	int rc;
+
+	pthread_mutex_lock(&f->lock);
+	rc = called(f, call, e);
+	pthread_mutex_unlock(&f->lock);
+	return rc;
+}
+
 static struct cache_item *find(struct fake_store *f, const struct cache_key *k)
 {
 	for (size_t i = 0; i < f->n; i++)
@@ -54,9 +64,7 @@ static struct cache_item *find_alive(struct fake_store *f, const struct cache_ke
 
 static int fake_init(void *self, struct aqe_err *e)
 {
-	struct fake_store *f = self;
-
-	return called(f, FAKE_INIT, e);
+	return called_alone(self, FAKE_INIT, e);
 }
 
 static int fake_look(struct fake_store *f, enum fake_store_call call, struct cache_item *items,
@@ -196,9 +204,7 @@ static int fake_prune(void *self, const struct cache_now *now, uint64_t *ret_n, 
 
 static int fake_healthy(void *self, struct aqe_err *e)
 {
-	struct fake_store *f = self;
-
-	return called(f, FAKE_HEALTHY, e);
+	return called_alone(self, FAKE_HEALTHY, e);
 }
 
 static void fake_stats(void *self, struct cache_store_stats *ret)
@@ -240,8 +246,10 @@ unsigned fake_store_calls(const struct fake_store *f, enum fake_store_call call)
 
 void fake_store_fail(struct fake_store *f, int code)
 {
+	pthread_mutex_lock(&f->lock);
 	for (size_t i = 0; i < FAKE_CALLS; i++)
 		f->fail[i] = code;
+	pthread_mutex_unlock(&f->lock);
 }
 
 void fake_store_fail_one(struct fake_store *f, enum fake_store_call call, int code)

@@ -4,9 +4,11 @@
 
 #include <pthread.h>
 
+#include "cache/fallback.h"
 #include "cache/memory.h"
 #include "cache/redis.h"
 #include "cache/sqlite.h"
+#include "cache/twolevel.h"
 #include "tests/fakes/fake_store.h"
 #include "tests/fakes/real_redis.h"
 #include "tests/unit/cache_util.h"
@@ -23,6 +25,7 @@ struct driver {
 	const char *name;
 	void (*make)(const struct bounds *b, struct cache_store *ret);
 	bool bounded;    /* pushes out what was used longest ago */
+	bool down;       /* it says so itself */
 	bool own_expiry; /* the server removes what is too old by itself: prune finds nothing */
 };
 
@@ -66,11 +69,41 @@ static void make_redis(const struct bounds *b, struct cache_store *ret)
 	ck_assert_ok(cache_redis_new(&o, ret, &e), e);
 }
 
+static void make_twolevel(const struct bounds *b, struct cache_store *ret)
+{
+	struct cache_store front = CACHE_STORE_INIT, back = CACHE_STORE_INIT;
+
+	make_memory(&(struct bounds){ 5, WIDE.bytes }, &front);
+	make_sqlite(b, &back);
+	ck_assert_ok(cache_twolevel_new(&front, &back, ret, &e), e);
+}
+
+static void make_fallback(const struct bounds *b, struct cache_store *ret)
+{
+	struct cache_store primary = CACHE_STORE_INIT, spare = CACHE_STORE_INIT;
+
+	make_sqlite(b, &primary);
+	make_memory(b, &spare);
+	ck_assert_ok(cache_fallback_new(&primary, &spare, ret, &e), e);
+}
+
+static void make_fallback_down(const struct bounds *b, struct cache_store *ret)
+{
+	struct cache_store primary = CACHE_STORE_INIT, spare = CACHE_STORE_INIT;
+
+	fake_store_fail(fake_store_new(&primary), AQE_E_SYS);
+	make_memory(b, &spare);
+	ck_assert_ok(cache_fallback_new(&primary, &spare, ret, &e), e);
+}
+
 static const struct driver DRIVERS[] = {
-	{ "memory", make_memory, true, false },
-	{ "fake", make_fake, false, false },
-	{ "sqlite", make_sqlite, true, false },
-	{ "redis", make_redis, false, true },
+	{ .name = "memory", make_memory, .bounded = true },
+	{ .name = "fake", make_fake },
+	{ .name = "sqlite", make_sqlite, .bounded = true },
+	{ .name = "redis", make_redis, .own_expiry = true },
+	{ .name = "two-level", make_twolevel },
+	{ .name = "fallback", make_fallback, .bounded = true },
+	{ .name = "fallback, down", make_fallback_down, .bounded = true, .down = true },
 };
 #define N_DRIVERS ((int)(sizeof(DRIVERS) / sizeof(DRIVERS[0])))
 
@@ -157,7 +190,7 @@ START_TEST(store__works_only_while_open)
 	ck_assert_fault(cache_store_set(&s, &it, 1, &clk.now, &e), AQE_E_INTERNAL, e, s.ops->name);
 	ck_assert_ok(cache_store_init(&s, &e), e);
 	ck_assert_ok(cache_store_init(&s, &e), e); /* harmless */
-	ck_assert_ok(cache_store_healthy(&s, &e), e);
+	ck_assert_int_eq(cache_store_healthy(&s, &e), DRIVERS[_i].down ? AQE_E_SYS : 0);
 	cache_store_close(&s);
 	ck_assert_fault(cache_store_clear(&s, &e), AQE_E_INTERNAL, e, "not initialised");
 	cache_store_close(&s); /* harmless */
