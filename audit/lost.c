@@ -252,8 +252,10 @@ int audit_lost_report_begin(const struct audit_opts *o, struct audit_lost_report
 		if (!path_of(o, i, path))
 			continue;
 		fd = i == 0 ? open_main(path) : open_counter(path, O_RDWR);
-		if (fd < 0 && i == 0)
-			return aqe_err_set(e, AQE_E_SYS, errno, "open the counter of lost rows");
+		if (fd < 0 && i == 0) {
+			(void)aqe_err_set(e, AQE_E_SYS, errno, "the counter of lost rows");
+			return e ? aqe_err_wrap(e, "%s", audit_lost_why(e)) : AQE_E_SYS;
+		}
 		if (fd < 0 || !load(fd, v) || v->count == 0)
 			continue;
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0 && load(fd, v) && v->count > 0)
