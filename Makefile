@@ -137,6 +137,10 @@ $(B)/unit/%: $(B)/tests/unit/%.o $(B)/libaqe.a
 $(B)/aqe: $(B)/shim/main_aqe.o $(B)/libaqe.a
 	$(CC) $(ALL_CFLAGS) $(TEST_LINK) -o $@ $^ $(AQE_LIBS) $(LDFLAGS)
 
+# Stays for a container's whole life: nothing of libcurl's and libarchive's forty libraries.
+$(B)/aqe-egress: $(B)/shim/main_egress.o $(B)/libaqe.a
+	$(CC) $(ALL_CFLAGS) $(TEST_LINK) -o $@ $^ $(DYN_LIBS) -lhiredis $(LDFLAGS)
+
 # A unit test that includes this header can make the n-th allocation fail.
 FAULT_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell grep -sl 'tests/fakes/fake_alloc\.h' tests/unit/*.c))
 $(FAULT_TESTS): $(B)/tests/fakes/fake_alloc.o

@@ -48,6 +48,7 @@ rows=$(
 2 podman-root runc kill
 2 podman-root crun effect
 2 podman-root runc effect
+1 none - egress
 P
 )
 

@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: MIT */
+#include "netpolicy/egress/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "netpolicy/egress/confine.h"
+#include "netpolicy/egress/dialer.h"
+#include "netpolicy/egress/handoff.h"
+#include "netpolicy/egress/loop.h"
+#include "netpolicy/egress/restart.h"
+#include "netpolicy/egress/wire.h"
+#include "shim/core/cleanup.h"
+#include "shim/core/fs.h"
+#include "shim/core/text.h"
+
+#define BATCH          64 /* records of one store */
+#define SAVE_EVERY_MS  10000
+#define STOP_MS        700 /* from STOP to SIGKILL: the whole end takes less than a second */
+#define STATE_SLOT     (8U * NETPOL_RATE_MAX + 1024)
+#define STATE_FILE_MAX ((size_t)STATE_SLOT)
+#define CONTROL_MAX    4096
+#define CONTROL_US     200000
+#define WORKER_FILES   1024
+#define DIALER_FILES   1024
+
+enum phase { RUNNING, WAITING, STOPPING, OVER };
+
+struct keeper {
+	const struct netpol_keeper_opts *o;
+	struct netpol_loop *loop;
+	struct netpol_watch signals, container, control, worker, dialer;
+	struct netpol_timer restart_at, save, stop;
+	struct netpol_restart restart;
+	struct netpol_shared *shared;
+	uint32_t saved_turn;
+	size_t saved_len;
+	struct netpol_when when;
+	pid_t worker_pid, dialer_pid; /* 0: none */
+	enum phase phase;
+	enum netpol_keeper_end end;
+	int ready_fd;
+	sigset_t before;
+	struct netpol_record batch[BATCH];
+	size_t n_batch;
+	uint64_t batch_serial;
+	uint64_t last_id;
+};
+
+static void say(struct keeper *k, const char *line)
+{
+	if (k->o->say)
+		k->o->say(k->o->say_self, line);
+}
+
+/* ---- records of our own ---- */
+
+static void tell_event(struct keeper *k, const char *reason, bool good)
+{
+	struct aqe_err e = AQE_ERR_INIT;
+	struct netpol_record r;
+
+	netpol_record_init(&r);
+	r.phase = NETPOL_PHASE_EVENT;
+	r.action = good ? NETPOL_ALLOWED : NETPOL_BLOCKED;
+	r.at_ns = netpol_wall_ns();
+	netpol_record_text(r.listener, sizeof(r.listener), "keeper", 6);
+	netpol_record_text(r.reason, sizeof(r.reason), reason, strlen(reason));
+	netpol_record_text(r.policy, sizeof(r.policy), k->o->live->now->digest,
+			   strlen(k->o->live->now->digest));
+	say(k, reason);
+	if (k->o->audit.ops->store(k->o->audit.self, &r, 1, &e) < 0)
+		say(k, e.text); /* the event happened; nothing can be refused for it */
+}
+
+/* ---- the limiter's state ---- */
+
+static void save_state(struct keeper *k)
+{
+	const struct netpol_shared *s = k->shared;
+	uint32_t turn = __atomic_load_n(&s->turn, __ATOMIC_ACQUIRE), len;
+	struct aqe_err e = AQE_ERR_INIT;
+
+	if (k->o->state_dir < 0 || turn < 1 || turn > 2)
+		return;
+	len = s->len[turn - 1];
+	if (len > s->slot_bytes || (turn == k->saved_turn && len == k->saved_len))
+		return;
+	k->saved_turn = turn;
+	k->saved_len = len;
+	/* Whatever is in it: restoring checks it, and a damaged one drains the limiter. */
+	if (aqe_fs_write_file(k->o->state_dir, k->o->state_name, 0600,
+			      s->bytes + (size_t)(turn - 1) * s->slot_bytes, len, &e) < 0)
+		say(k, e.text);
+}
+
+static int load_state(struct keeper *k, struct aqe_err *e)
+{
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(STATE_FILE_MAX);
+	int rc;
+
+	if (k->o->state_dir < 0)
+		return 0;
+	rc = aqe_fs_read_beneath(k->o->state_dir, k->o->state_name,
+				 AQE_FS_REGULAR | AQE_FS_OWNER | AQE_FS_NO_WRITE, &b, e);
+	if (rc == AQE_E_ABSENT)
+		return 0;
+	if (rc < 0)
+		return rc;
+	memcpy(k->shared->bytes, aqe_buf_str(&b), b.len);
+	k->shared->len[0] = (uint32_t)b.len;
+	k->shared->turn = 1;
+	return 0;
+}
+
+static int make_shared(struct keeper *k, struct aqe_err *e)
+{
+	size_t size = sizeof(*k->shared) + (size_t)2 * STATE_SLOT;
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return aqe_err_set(e, AQE_E_SYS, errno, "mmap");
+	k->shared = p;
+	k->shared->slot_bytes = STATE_SLOT;
+	return load_state(k, e);
+}
+
+static void on_save(struct netpol_timer *t)
+{
+	struct keeper *k = NETPOL_OWNER(t, struct keeper, save);
+
+	save_state(k);
+	netpol_loop_arm(k->loop, &k->save, netpol_loop_now(k->loop) + SAVE_EVERY_MS);
+}
+
+/* ---- children ---- */
+
+static void close_watch(struct keeper *k, struct netpol_watch *w)
+{
+	if (w->fd < 0)
+		return;
+	netpol_loop_unwatch(k->loop, w);
+	(void)close(w->fd);
+	w->fd = -1;
+}
+
+/* Children die without a word when they cannot be confined: whatever happened is on stderr. */
+__attribute__((noreturn)) static void die(const struct aqe_err *e)
+{
+	char line[AQE_ERR_TEXT_MAX + 32];
+	int n = snprintf(line, sizeof(line), "aqe egress: %s\n", e->text);
+
+	if (n > 0)
+		(void)!write(STDERR_FILENO, line, (size_t)n);
+	_exit(1);
+}
+
+static void restore_signals(const struct keeper *k)
+{
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)sigprocmask(SIG_SETMASK, &k->before, NULL);
+}
+
+__attribute__((noreturn)) static void be_worker(struct keeper *k, int keeper, int dialer)
+{
+	struct netpol_worker_opts o = { .keeper = keeper,
+					.dialer = dialer,
+					.policy = k->o->live->now,
+					.agent_type = k->o->agent_type,
+					.shared = k->shared,
+					.when = k->when,
+					.first_id = k->last_id };
+	struct netpol_confine c = { .role = NETPOL_ROLE_WORKER,
+				    .id = k->o->worker_id,
+				    .nofile = WORKER_FILES };
+	int keep[NETPOL_LISTEN_MAX + 2] = { keeper, dialer };
+	struct aqe_err e = AQE_ERR_INIT;
+
+	c.fds = keep;
+	c.n_fds = 2;
+	for (size_t i = 0; i < k->o->n_listen; i++) {
+		o.listen[o.n_listen++] = k->o->listen[i];
+		keep[c.n_fds++] = k->o->listen[i].fd;
+	}
+	restore_signals(k);
+	if (netpol_confine(&c, &e) < 0 || netpol_worker_run(&o, &e) < 0)
+		die(&e);
+	_exit(0);
+}
+
+__attribute__((noreturn)) static void be_dialer(struct keeper *k, int keeper, int worker)
+{
+	struct netpol_dialer_opts o = { worker, keeper, k->o->live->now, k->o->agent_type };
+	int keep[] = { keeper, worker };
+	struct netpol_confine c = { .role = NETPOL_ROLE_DIALER,
+				    .id = k->o->dialer_id,
+				    .fds = keep,
+				    .n_fds = AQE_COUNT(keep),
+				    .nofile = DIALER_FILES };
+	struct aqe_err e = AQE_ERR_INIT;
+
+	restore_signals(k);
+	if (netpol_confine(&c, &e) < 0 || netpol_dialer_run(&o, &e) < 0)
+		die(&e);
+	_exit(0);
+}
+
+static void on_worker(struct netpol_watch *w, uint32_t events);
+static void on_dialer(struct netpol_watch *w, uint32_t events);
+
+static int watch_child(struct keeper *k, struct netpol_watch *w, int fd,
+		       void (*fn)(struct netpol_watch *, uint32_t), struct aqe_err *e)
+{
+	*w = (struct netpol_watch){ fd, fn, 0 };
+	return netpol_loop_watch(k->loop, w, EPOLLIN)
+		       ? 0
+		       : aqe_err_set(e, AQE_E_SYS, errno, "epoll_ctl");
+}
+
+/* Three channels: to the worker, to the dialer, and between them. The ends that are not ours are
+ * closed here; a pair of which one half is missing ends by itself, and both are started anew. */
+static int start_pair(struct keeper *k, struct aqe_err *e)
+{
+	int w[2] = { -1, -1 }, d[2] = { -1, -1 }, wd[2] = { -1, -1 };
+	int rc = netpol_wire_pair(w, e);
+
+	if (rc == 0)
+		rc = netpol_wire_pair(d, e);
+	if (rc == 0)
+		rc = netpol_wire_pair(wd, e);
+	if (rc == 0) {
+		k->dialer_pid = fork();
+		if (k->dialer_pid == 0)
+			be_dialer(k, d[1], wd[1]);
+		k->worker_pid = k->dialer_pid > 0 ? fork() : -1;
+		if (k->worker_pid == 0)
+			be_worker(k, w[1], wd[0]);
+		if (k->worker_pid < 0 || k->dialer_pid < 0)
+			rc = aqe_err_set(e, AQE_E_SYS, errno, "fork");
+	}
+	if (w[1] >= 0)
+		(void)close(w[1]); /* the children's ends */
+	if (d[1] >= 0)
+		(void)close(d[1]);
+	if (wd[0] >= 0)
+		(void)close(wd[0]);
+	if (wd[1] >= 0)
+		(void)close(wd[1]);
+	k->worker.fd = w[0];
+	k->dialer.fd = d[0];
+	if (rc == 0)
+		rc = watch_child(k, &k->worker, w[0], on_worker, e);
+	if (rc == 0)
+		rc = watch_child(k, &k->dialer, d[0], on_dialer, e);
+	k->phase = RUNNING;
+	netpol_restart_started(&k->restart, netpol_loop_now(k->loop));
+	return rc;
+}
+
+static void kill_pair(struct keeper *k)
+{
+	if (k->worker_pid > 0)
+		(void)kill(k->worker_pid, SIGKILL);
+	if (k->dialer_pid > 0)
+		(void)kill(k->dialer_pid, SIGKILL);
+}
+
+static void finish(struct keeper *k)
+{
+	k->phase = OVER;
+	netpol_loop_stop(k->loop);
+}
+
+static void pair_ended(struct keeper *k);
+
+static void on_restart(struct netpol_timer *t)
+{
+	struct keeper *k = NETPOL_OWNER(t, struct keeper, restart_at);
+	struct aqe_err e = AQE_ERR_INIT;
+
+	if (start_pair(k, &e) == 0) {
+		tell_event(k, "worker_restarted", true);
+		return;
+	}
+	say(k, e.text);
+	kill_pair(k); /* reaping it counts as one more failure */
+	if (k->worker_pid <= 0 && k->dialer_pid <= 0)
+		pair_ended(k);
+}
+
+/* Both are gone: again, after a while, or not at all. */
+static void pair_ended(struct keeper *k)
+{
+	uint32_t random = 0;
+	int64_t delay;
+
+	if (k->phase == STOPPING) {
+		finish(k);
+		return;
+	}
+	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* 0: no jitter */
+	delay = netpol_restart_ended(&k->restart, netpol_loop_now(k->loop), random);
+	if (delay < 0) {
+		tell_event(k, "closed_after_crashes", false);
+		k->end = NETPOL_ENDED_CRASHED;
+		finish(k);
+		return;
+	}
+	tell_event(k, "worker_ended", false);
+	k->phase = WAITING;
+	netpol_loop_arm(k->loop, &k->restart_at, netpol_loop_now(k->loop) + delay);
+}
+
+/* ---- what the worker says ---- */
+
+static bool store_batch(struct keeper *k)
+{
+	struct netpol_msg_stored m;
+	struct aqe_err e = AQE_ERR_INIT;
+
+	if (k->n_batch == 0)
+		return true;
+	memset(&m, 0, sizeof(m));
+	m.type = NETPOL_MSG_STORED;
+	m.serial = k->batch_serial;
+	m.ok = k->o->audit.ops->store(k->o->audit.self, k->batch, k->n_batch, &e) == 0;
+	if (!m.ok)
+		say(k, e.text);
+	k->n_batch = 0;
+	/* A worker that does not read its answers has no right to go on. */
+	return netpol_wire_send(k->worker.fd, &m, sizeof(m), -1) == NETPOL_WIRE_SENT;
+}
+
+static bool take_record(struct keeper *k, const struct netpol_msg_record *m)
+{
+	if (!netpol_record_ok(&m->record) || m->record.phase == NETPOL_PHASE_EVENT)
+		return false;
+	if (m->record.id > k->last_id)
+		k->last_id = m->record.id;
+	k->batch[k->n_batch++] = m->record;
+	k->batch_serial = m->serial;
+	return k->n_batch < BATCH || store_batch(k);
+}
+
+static void tell_ready(struct keeper *k)
+{
+	if (k->ready_fd < 0)
+		return;
+	if (write(k->ready_fd, "1", 1) != 1)
+		say(k, "nobody waits for the service");
+	(void)close(k->ready_fd); /* said */
+	k->ready_fd = -1;
+}
+
+static bool take_message(struct keeper *k, const union netpol_msg *m)
+{
+	if (m->head.type == NETPOL_MSG_RECORD)
+		return take_record(k, &m->record);
+	if (m->head.type == NETPOL_MSG_READY)
+		tell_ready(k);
+	return m->head.type == NETPOL_MSG_READY;
+}
+
+static void on_worker(struct netpol_watch *w, uint32_t events)
+{
+	struct keeper *k = NETPOL_OWNER(w, struct keeper, worker);
+	union netpol_msg m;
+	bool good = true;
+	int fd, got;
+
+	(void)events;
+	while (good && (got = netpol_wire_recv(w->fd, &m, &fd)) > 0) {
+		if (fd >= 0)
+			(void)close(fd); /* none belongs to these messages */
+		good = fd < 0 && take_message(k, &m);
+	}
+	if (!store_batch(k) || !good || got < 0)
+		kill_pair(k); /* ended, or speaks what no worker of ours would */
+}
+
+static void on_dialer(struct netpol_watch *w, uint32_t events)
+{
+	struct keeper *k = NETPOL_OWNER(w, struct keeper, dialer);
+	union netpol_msg m;
+	int fd;
+
+	(void)events;
+	if (netpol_wire_recv(w->fd, &m, &fd) != 0) /* it has nothing to say but its end */
+		kill_pair(k);
+}
+
+/* ---- signals and the container ---- */
+
+static void begin_stop(struct keeper *k, enum netpol_keeper_end end)
+{
+	struct netpol_msg_head m = { NETPOL_MSG_STOP };
+
+	if (k->phase == STOPPING || k->phase == OVER)
+		return;
+	k->end = end;
+	if (k->phase == WAITING) {
+		netpol_loop_disarm(k->loop, &k->restart_at);
+		finish(k);
+		return;
+	}
+	k->phase = STOPPING;
+	/* The dialer follows the worker. */
+	if (netpol_wire_send(k->worker.fd, &m, sizeof(m), -1) != NETPOL_WIRE_SENT)
+		kill_pair(k);
+	netpol_loop_arm(k->loop, &k->stop, netpol_loop_now(k->loop) + STOP_MS);
+}
+
+static void on_stop(struct netpol_timer *t)
+{
+	kill_pair(NETPOL_OWNER(t, struct keeper, stop));
+}
+
+static void on_container(struct netpol_watch *w, uint32_t events)
+{
+	(void)events;
+	begin_stop(NETPOL_OWNER(w, struct keeper, container), NETPOL_ENDED_CONTAINER);
+}
+
+static void hand_over(struct keeper *k)
+{
+	struct netpol_msg_policy m;
+	struct aqe_err e = AQE_ERR_INIT;
+	int fd = -1;
+
+	if (k->phase != RUNNING) /* the next pair starts with it */
+		return;
+	if (netpol_handoff_write(k->o->live->now, k->o->agent_type, &m, &fd, &e) < 0 ||
+	    netpol_wire_send(k->dialer.fd, &m, sizeof(m), fd) != NETPOL_WIRE_SENT ||
+	    netpol_wire_send(k->worker.fd, &m, sizeof(m), fd) != NETPOL_WIRE_SENT)
+		kill_pair(k); /* better anew than by the old policy */
+	if (fd >= 0)
+		(void)close(fd); /* sent */
+}
+
+static int reload(struct keeper *k, bool *ret_changed, struct aqe_err *e)
+{
+	*ret_changed = false;
+	if (netpol_live_reload(k->o->live, ret_changed, e) < 0) {
+		say(k, e->text);
+		tell_event(k, "policy_rejected", false);
+		return (int)e->code;
+	}
+	if (*ret_changed) {
+		tell_event(k, "policy_changed", true);
+		hand_over(k);
+	}
+	return 0;
+}
+
+static void reload_by_signal(struct keeper *k)
+{
+	struct aqe_err e = AQE_ERR_INIT;
+	bool changed;
+
+	(void)!reload(k, &changed, &e); /* a failure was said */
+}
+
+/* The peer is root or ourselves; it still gets only a moment. */
+static void serve_control(struct keeper *k, int fd)
+{
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(CONTROL_MAX);
+	struct timeval moment = { 0, CONTROL_US };
+	struct aqe_err e = AQE_ERR_INIT;
+	char line[CONTROL_MAX];
+	bool changed = false;
+	ssize_t n;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof(moment));
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &moment, sizeof(moment));
+	n = recv(fd, line, sizeof(line), 0);
+	if (n <= 0 || line[n - 1] != '\n' ||
+	    k->o->control->read(line, (size_t)n) != NETPOL_CONTROL_RELOAD)
+		(void)aqe_err_set(&e, AQE_E_USAGE, 0, "no such operation");
+	else
+		(void)!reload(k, &changed, &e); /* `e` says it */
+	k->o->control->answer(&b, k->o->live->now->digest, changed, e.code == AQE_OK ? NULL : &e);
+	(void)send(fd, aqe_buf_str(&b), b.len, MSG_NOSIGNAL);
+}
+
+static void on_control(struct netpol_watch *w, uint32_t events)
+{
+	struct keeper *k = NETPOL_OWNER(w, struct keeper, control);
+	int fd;
+
+	(void)events;
+	while ((fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		if (k->o->control->peer_ok(fd))
+			serve_control(k, fd);
+		(void)close(fd); /* answered, or not to be */
+	}
+}
+
+static void reap(struct keeper *k)
+{
+	pid_t pid;
+
+	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+		if (pid == k->worker_pid) {
+			k->worker_pid = 0; /* the number is free from here on: never signalled */
+			on_worker(&k->worker, 0); /* its last records */
+			close_watch(k, &k->worker);
+		} else if (pid == k->dialer_pid) {
+			close_watch(k, &k->dialer);
+			k->dialer_pid = 0;
+		} else {
+			continue;
+		}
+		if (k->worker_pid > 0 || k->dialer_pid > 0)
+			kill_pair(k); /* one without the other is of no use */
+		else
+			pair_ended(k);
+	}
+}
+
+static void on_signals(struct netpol_watch *w, uint32_t events)
+{
+	struct keeper *k = NETPOL_OWNER(w, struct keeper, signals);
+	struct signalfd_siginfo info;
+
+	(void)events;
+	while (read(w->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			reap(k);
+		else if (info.ssi_signo == SIGHUP)
+			reload_by_signal(k);
+		else
+			begin_stop(k, NETPOL_ENDED_ASKED);
+	}
+}
+
+/* ---- start ---- */
+
+static int take_signals(struct keeper *k, struct aqe_err *e)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	(void)sigaddset(&set, SIGCHLD);
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (sigprocmask(SIG_BLOCK, &set, &k->before) < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "sigprocmask");
+	k->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	k->signals.fn = on_signals;
+	if (k->signals.fd < 0 || !netpol_loop_watch(k->loop, &k->signals, EPOLLIN))
+		return aqe_err_set(e, AQE_E_SYS, errno, "signalfd");
+	return 0;
+}
+
+static int watch_container(struct keeper *k, struct aqe_err *e)
+{
+	k->container = (struct netpol_watch){ k->o->pidfd, on_container, 0 };
+	if (k->o->pidfd < 0 || netpol_loop_watch(k->loop, &k->container, EPOLLIN))
+		return 0;
+	return aqe_err_set(e, AQE_E_SYS, errno, "watching the container");
+}
+
+static int watch_control(struct keeper *k, struct aqe_err *e)
+{
+	k->control = (struct netpol_watch){ k->o->control_fd, on_control, 0 };
+	if (k->o->control_fd < 0 || netpol_loop_watch(k->loop, &k->control, EPOLLIN))
+		return 0;
+	return aqe_err_set(e, AQE_E_SYS, errno, "watching the control socket");
+}
+
+static int prepare(struct keeper *k, struct aqe_err *e)
+{
+	int rc = netpol_loop_new(&k->loop, e);
+
+	if (rc == 0)
+		rc = netpol_when_now(&k->when, e);
+	if (rc == 0)
+		rc = make_shared(k, e);
+	if (rc == 0)
+		rc = take_signals(k, e);
+	if (rc == 0)
+		rc = watch_container(k, e);
+	if (rc == 0)
+		rc = watch_control(k, e);
+	if (rc == 0)
+		rc = start_pair(k, e);
+	return rc;
+}
+
+int netpol_keeper_run(const struct netpol_keeper_opts *o, enum netpol_keeper_end *ret,
+		      struct aqe_err *e)
+{
+	struct keeper *k = calloc(1, sizeof(*k));
+	int rc;
+
+	if (!k)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the keeper");
+	k->o = o;
+	k->ready_fd = o->ready_fd;
+	k->signals.fd = k->container.fd = k->control.fd = k->worker.fd = k->dialer.fd = -1;
+	k->restart_at.fn = on_restart;
+	k->save.fn = on_save;
+	k->stop.fn = on_stop;
+	/* Request ids of different runs do not meet. */
+	k->last_id = (uint64_t)netpol_wall_ns() / 1000;
+	rc = prepare(k, e);
+	if (rc == 0) {
+		tell_event(k, "started", true);
+		netpol_loop_arm(k->loop, &k->save, netpol_loop_now(k->loop) + SAVE_EVERY_MS);
+		rc = netpol_loop_run(k->loop, e);
+		save_state(k);
+		tell_event(k, "stopped", true);
+	}
+	kill_pair(k);
+	for (size_t i = 0; i < o->n_listen; i++)
+		(void)close(o->listen[i].fd); /* nobody answers there any more */
+	netpol_loop_free(k->loop);
+	*ret = k->end;
+	free(k);
+	return rc;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* The messages between keeper, worker and dialer: fixed-size structs over SOCK_SEQPACKET pairs, a
+ * descriptor may ride along. The keeper trusts neither of the others, the dialer not the worker:
+ * each reader checks what it gets. */
+#ifndef AQE_EGRESS_WIRE_H
+#define AQE_EGRESS_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "netpolicy/address.h"
+#include "netpolicy/egress/record.h"
+#include "netpolicy/host.h"
+
+enum netpol_msg_type {
+	NETPOL_MSG_READY = 1, /* worker: it listens */
+	NETPOL_MSG_RECORD,    /* worker: store this */
+	NETPOL_MSG_STORED,    /* keeper: all records up to `id` are stored, or not */
+	NETPOL_MSG_POLICY,    /* keeper: a new policy, in the descriptor (a sealed memfd) */
+	NETPOL_MSG_STOP,      /* keeper: end cleanly */
+	NETPOL_MSG_DIAL,      /* worker to dialer */
+	NETPOL_MSG_CANCEL,
+	NETPOL_MSG_DIALED, /* dialer to worker, with the socket when it worked */
+};
+
+struct netpol_msg_head {
+	uint32_t type;
+};
+struct netpol_msg_record {
+	uint32_t type;
+	uint64_t serial; /* 1, 2, 3, ... on this channel */
+	struct netpol_record record;
+};
+struct netpol_msg_stored {
+	uint32_t type;
+	bool ok;
+	uint64_t serial; /* every record up to this one */
+};
+struct netpol_msg_policy {
+	uint32_t type;
+	uint32_t size; /* bytes of the memfd */
+	char digest[AQE_DIGEST_TEXT];
+};
+
+enum netpol_dial_result {
+	NETPOL_DIAL_OK,
+	NETPOL_DIAL_DENIED,      /* the policy says no: the worker should not have asked */
+	NETPOL_DIAL_ADDRESS,     /* every address is denied */
+	NETPOL_DIAL_DNS,         /* the name has no address, or no answer came */
+	NETPOL_DIAL_REFUSED,     /* connection refused */
+	NETPOL_DIAL_UNREACHABLE, /* and other errors of connect(2) */
+	NETPOL_DIAL_TIMEOUT,
+	NETPOL_DIAL_BUSY,  /* too many at once */
+	NETPOL_DIAL_LIMIT, /* the shared limiter says no, see retry_ms */
+	NETPOL_DIAL_STORE, /* the shared limiter cannot be asked, and the policy wants that refused
+			    */
+	NETPOL_DIAL_PROXY, /* the upstream proxy failed */
+	NETPOL_DIAL_RESULT_COUNT
+};
+struct netpol_msg_dial {
+	uint32_t type;
+	uint64_t id;
+	uint32_t timeout_ms;
+	uint16_t port;
+	uint8_t proto;    /* enum netpol_proto */
+	uint8_t host_len; /* canonical */
+	char host[NETPOL_HOST_MAX + 1];
+};
+struct netpol_msg_cancel {
+	uint32_t type;
+	uint64_t id;
+};
+struct netpol_msg_dialed {
+	uint32_t type;
+	uint8_t result; /* enum netpol_dial_result */
+	uint64_t id;
+	uint64_t retry_ms;
+	int64_t dns_us, connect_us; /* -1: not there */
+	char address[NETPOL_RECORD_WORD + 1];
+	char dropped[NETPOL_RECORD_TEXT + 1];
+};
+
+/* Any message. */
+union netpol_msg {
+	struct netpol_msg_head head;
+	struct netpol_msg_record record;
+	struct netpol_msg_stored stored;
+	struct netpol_msg_policy policy;
+	struct netpol_msg_dial dial;
+	struct netpol_msg_cancel cancel;
+	struct netpol_msg_dialed dialed;
+};
+
+/* A pair of connected, non-blocking channel ends. */
+AQE_MUST_CHECK int netpol_wire_pair(int ret[2], struct aqe_err *e);
+enum netpol_wire_sent { NETPOL_WIRE_SENT, NETPOL_WIRE_FULL, NETPOL_WIRE_GONE };
+/* Sends one message of `n` bytes, with `fd` when it is not -1 (it stays ours). */
+enum netpol_wire_sent netpol_wire_send(int chan, const void *msg, size_t n, int fd);
+/* Receives one: 1 and *ret; 0 when there is none now; -1 at the end or for anything that is no
+ * message of exactly its type's size. *ret_fd is a descriptor that came along (close-on-exec), or
+ * -1. */
+int netpol_wire_recv(int chan, union netpol_msg *ret, int *ret_fd);
+
+#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* aqe-egress: the per-container egress service. A program of its own because it stays: without the
+ * libraries of aqe it takes a tenth of the memory. */
+#include "shim/egress_service.h"
+
+int main(int argc, char **argv)
+{
+	return shim_egress_main(argc, argv);
+}

@@ -1,0 +1,223 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The egress service in a network of its own: real sockets, real origins on other addresses. Each
+# test makes its network with unshare(1) and leaves nothing. Containers: egress_containers.bats.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+	EGRESS=$(realpath "${AQE_EGRESS-$ROOT/build/release/aqe-egress}")
+	export ROOT EGRESS
+}
+
+# in_lab FUNCTION: runs it in a new network, with the lab's functions.
+in_lab() {
+	export LAB=$BATS_TEST_TMPDIR
+	: >"$LAB/origin.jsonl"
+	export -f "$1"
+	unshare -n -m --fork --pid --mount-proc --kill-child bash -c '
+		set -eu
+		. "$ROOT/tests/integration/egress/lab.bash"
+		scenario() { python3 "$HERE/scenarios.py" "$1" "$LAB" "$LAB_EGRESS" "${@:2}"; }
+		export LAB_EGRESS=
+		lab_network
+		"$1"' - "$1" >"$LAB/out" 2>&1 || {
+		tail -n 40 "$LAB/out" "$LAB/egress.err"
+		return 1
+	}
+}
+web() { lab_origin 10.66.0.2 80 http 10.66.0.3 80 http 10.66.0.2 443 echo 10.66.0.3 443 echo 10.66.0.2 8443 echo 10.66.0.2 8080 http; }
+export -f web
+
+@test "all 105 files of tests/vectors/http" {
+	body() {
+		lab_policy '"limits":{"headerMs":1500}'
+		web
+		lab_egress
+		python3 "$HERE/vectors.py" "$ROOT/tests/vectors/http" "$LAB/origin.jsonl" "$LAB/audit.jsonl"
+	}
+	in_lab body
+}
+
+@test "U34: names that lead to loopback, metadata, own and private addresses" {
+	body() {
+		lab_policy
+		web
+		lab_egress
+		scenario addresses
+	}
+	in_lab body
+}
+
+@test "U35: a denied name causes no DNS packet" {
+	body() {
+		lab_policy
+		web
+		lab_egress
+		coproc DNS { lab_in_origin python3 "$HERE/scenarios.py" names "$LAB"; }
+		read -r _ <&"${DNS[0]}"
+		curl -s -x http://127.0.0.1:3128 http://secret.evil.test/ | grep -q domain_not_allowed
+		curl -s -p -x http://127.0.0.1:3128 https://secret2.evil.test/ && return 1
+		curl -s -x http://127.0.0.1:3128 http://asked.wild.test/ | grep -q dns_failed
+		local pid=$DNS_PID
+		echo >&"${DNS[1]}"
+		wait "$pid"
+	}
+	in_lab body
+}
+
+@test "SOCKS5: names, addresses, commands, replies" {
+	body() {
+		lab_policy
+		web
+		lab_egress --socks 127.0.0.1:1080
+		scenario socks
+	}
+	in_lab body
+}
+
+@test "SNI is enforced" {
+	body() {
+		lab_policy '"limits":{"firstByteMs":1500}'
+		web
+		lab_egress
+		scenario sni
+	}
+	in_lab body
+}
+
+@test "bulk both ways, half-close" {
+	body() {
+		lab_policy
+		sed -i 's/"allowed.test",/"allowed.test","allowed.test:8443","allowed.test:8080",/' "$LAB/policy.json"
+		web
+		lab_egress
+		scenario bulk
+		scenario half_close
+	}
+	in_lab body
+}
+
+@test "responses: malformed ones are not passed on" {
+	body() {
+		lab_policy '"timeoutMs":1500'
+		web
+		lab_egress
+		scenario responses
+	}
+	in_lab body
+}
+
+@test "kept connections: reused, and replaced when they died" {
+	body() {
+		lab_policy
+		web
+		lab_egress
+		scenario keep_alive
+	}
+	in_lab body
+}
+
+@test "upgrade to WebSocket: refused, tunnelled by policy" {
+	body() {
+		lab_policy
+		web
+		lab_egress
+		scenario websocket refused
+		lab_end
+		lab_policy '"webSocket":true'
+		lab_egress
+		scenario websocket tunnelled
+	}
+	in_lab body
+}
+
+@test "limits: slow heads, floods, tunnels, bytes" {
+	body() {
+		lab_policy '"limits":{"headerMs":2000,"tunnels":3,"bytesUp":1000000}'
+		sed -i 's/"allowed.test",/"allowed.test","allowed.test:8443",/' "$LAB/policy.json"
+		web
+		lab_egress
+		scenario slowloris
+		scenario flood
+		scenario tunnels_limit
+		scenario byte_cap
+	}
+	in_lab body
+}
+
+@test "rate limit: exact wait; denied names cost nothing" {
+	body() {
+		lab_policy '"rate":{"perMinute":5,"perHour":100,"burst":3}'
+		sed -i 's/"rate":{"perMinute":100000,"perHour":1000000,"burst":100000},//' "$LAB/policy.json"
+		web
+		lab_egress
+		scenario rate
+	}
+	in_lab body
+}
+
+@test "identical denials are counted" {
+	body() {
+		lab_policy
+		web
+		lab_egress
+		scenario denials
+		lab_end
+		scenario repeated
+	}
+	in_lab body
+}
+
+@test "processes: confined; killed four times, the fifth closes; tokens stay spent" {
+	body() {
+		lab_policy
+		web
+		lab_egress
+		scenario confined
+		scenario killed
+		wait "$LAB_EGRESS" && return 1
+		lab_policy '"rate":{"perMinute":5,"perHour":100,"burst":3}'
+		sed -i 's/"rate":{"perMinute":100000,"perHour":1000000,"burst":100000},//' "$LAB/policy.json"
+		rm "$LAB/audit.jsonl"
+		lab_egress
+		scenario remembers
+	}
+	in_lab body
+}
+
+@test "reload: denied tunnels end, a bad policy changes nothing" {
+	body() {
+		lab_policy
+		sed -i 's/"\*.wild.test"/"*.wild.test","allowed.test:8443","x.wild.test:8443"/' "$LAB/policy.json"
+		web
+		lab_egress
+		scenario reload
+	}
+	in_lab body
+}
+
+@test "without an audit nothing is served" {
+	body() {
+		lab_policy
+		web
+		rm -f "$LAB/audit.jsonl"
+		ln -s /dev/full "$LAB/audit.jsonl"
+		lab_egress
+		scenario unaudited
+	}
+	in_lab body
+}
+
+@test "metrics" {
+	body() {
+		lab_policy
+		web
+		lab_egress --metrics "$LAB/metrics.sock"
+		scenario metrics
+		lab_end
+		[ ! -e "$LAB/metrics.sock" ]
+	}
+	in_lab body
+}
