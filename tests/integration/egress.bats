@@ -15,6 +15,7 @@ setup_file() {
 in_lab() {
 	export LAB=$BATS_TEST_TMPDIR
 	: >"$LAB/origin.jsonl"
+	# shellcheck disable=SC2163 # the function whose name it holds
 	export -f "$1"
 	unshare -n -m --fork --pid --mount-proc --kill-child bash -c '
 		set -eu

@@ -36,8 +36,8 @@ lab_network() {
 lab_in_origin() { nsenter -t "$LAB_ORIGIN" -n "$@"; }
 
 lab_wait() {
-	local i
-	for i in $(seq 100); do
+	local _
+	for _ in $(seq 100); do
 		if eval "$1"; then return 0; fi
 		sleep 0.05
 	done
