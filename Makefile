@@ -64,6 +64,8 @@ san_flags := -O1 -fno-omit-frame-pointer
 ifeq ($(MODE),release)
 MODE_CFLAGS := $(HARDEN)
 SHIM_LINK   := -static-pie $(SECURE_LINK)
+# shim/no_dl.h: nothing is loaded into the runtime, whatever a library would like to.
+NO_DL       := $(foreach f,dlopen dlsym dlclose dlerror,-Wl,--wrap=$(f) -Wl,--defsym=__wrap_$(f)=shim_no_$(f))
 TEST_LINK   := -pie $(SECURE_LINK)
 else ifeq ($(MODE),debug)
 MODE_CFLAGS := -O0 -fPIE
@@ -128,7 +130,7 @@ $(B)/libaqe.a: $(LIB_OBJ)
 	$(AR) rcsD $@ $(LIB_OBJ)
 
 $(B)/aqe-shim: $(B)/shim/main_shim.o $(B)/libaqe.a
-	$(CC) $(ALL_CFLAGS) $(SHIM_LINK) -o $@ $^ $(SHIM_LIBS) $(LDFLAGS)
+	$(CC) $(ALL_CFLAGS) $(SHIM_LINK) $(NO_DL) -o $@ $^ $(SHIM_LIBS) $(LDFLAGS)
 
 $(B)/unit/%: $(B)/tests/unit/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)

@@ -67,6 +67,12 @@ struct shim_record {
 	size_t n_binds;
 	const struct hard_waiver *waivers; /* those in force for this container, with expiry */
 	size_t n_waivers;
+	const char *agent_id; /* the agent's own name for itself */
+	/* Where decisions about the container are recorded; audit_dir NULL: the usual place. */
+	enum hard_audit_mode audit_mode;
+	const char *audit_dir;
+	uint32_t audit_sign_every;
+	bool waived[HARD_PROP_COUNT]; /* waivers that `create` used, and recorded */
 };
 
 /* Opens the state folder; makes it when `make`. AQE_E_ABSENT: not there (only without `make`);

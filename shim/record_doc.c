@@ -15,6 +15,12 @@ static const char *const mode_names[] = {
 	[HARD_MODE_ENFORCE] = "enforce",
 };
 
+static const char *const audit_names[] = {
+	[HARD_AUDIT_OFF] = "off",
+	[HARD_AUDIT_OPTIONAL] = "optional",
+	[HARD_AUDIT_REQUIRED] = "required",
+};
+
 /* The string members, so that writing and reading cannot drift apart. */
 static const struct {
 	const char *name;
@@ -32,6 +38,8 @@ static const struct {
 	{ "policyFiles", offsetof(struct shim_record, policy_files), false },
 	{ "pidFile", offsetof(struct shim_record, pid_file), false },
 	{ "cgroupsPath", offsetof(struct shim_record, cgroups_path), false },
+	{ "agentId", offsetof(struct shim_record, agent_id), false },
+	{ "auditDir", offsetof(struct shim_record, audit_dir), false },
 };
 
 static const char **string_at(void *record, size_t i)
@@ -109,6 +117,21 @@ static void put_waivers(struct out *o, struct aqe_json *doc, const struct shim_r
 	put(o, doc, "waivers", list);
 }
 
+static void put_audit(struct out *o, struct aqe_json *doc, const struct shim_record *r)
+{
+	struct aqe_json *list = aqe_json_new_array(o->a);
+
+	put_str(o, doc, "audit", audit_names[r->audit_mode]);
+	put_u64(o, doc, "auditSignEvery", r->audit_sign_every);
+	for (int p = 0; p < HARD_PROP_COUNT; p++) {
+		if (r->waived[p] &&
+		    (!list ||
+		     aqe_json_append(list, aqe_json_new_str(o->a, HARDENING_PROFILE[p].id)) < 0))
+			o->failed = true;
+	}
+	put(o, doc, "waived", list);
+}
+
 struct aqe_json *shim_record_emit(struct aqe_arena *a, const struct shim_record *r)
 {
 	struct out o = { .a = a };
@@ -130,6 +153,7 @@ struct aqe_json *shim_record_emit(struct aqe_arena *a, const struct shim_record 
 	put(&o, doc, "byRun", aqe_json_new_bool(a, r->by_run));
 	put_binds(&o, doc, r);
 	put_waivers(&o, doc, r);
+	put_audit(&o, doc, r);
 	return o.failed ? NULL : doc;
 }
 
@@ -314,6 +338,34 @@ static int get_waivers(struct aqe_arena *a, const struct aqe_json *doc, struct s
 	return 0;
 }
 
+/* The record of a version before the log has none of these: then the strictest. */
+static int get_audit(const struct aqe_json *doc, struct shim_record *r, struct aqe_err *e)
+{
+	struct aqe_json *list = NULL;
+	const char *mode = audit_names[HARD_AUDIT_REQUIRED];
+	uint64_t every = 0;
+	size_t i = 0;
+
+	if (aqe_json_get_str(doc, "audit", &mode, e) < 0 ||
+	    aqe_json_get_u64(doc, "auditSignEvery", UINT32_MAX, &every, e) < 0 ||
+	    aqe_json_get_array(doc, "waived", &list, e) < 0)
+		return AQE_E_MALFORMED;
+	while (i < AQE_COUNT(audit_names) && strcmp(mode, audit_names[i]) != 0)
+		i++;
+	if (i == AQE_COUNT(audit_names))
+		return missing("audit", e);
+	r->audit_mode = (enum hard_audit_mode)i;
+	r->audit_sign_every = (uint32_t)every;
+	for (const struct aqe_json *v = list ? list->first : NULL; v; v = v->next) {
+		enum hard_prop prop = hard_prop_by_id(aqe_json_str(v) ? v->text : "");
+
+		if (prop == HARD_PROP_COUNT)
+			return missing("waived", e);
+		r->waived[prop] = true;
+	}
+	return 0;
+}
+
 int shim_record_parse(struct aqe_arena *a, const char *text, size_t len, struct shim_record *ret,
 		      struct aqe_err *e)
 {
@@ -340,6 +392,8 @@ int shim_record_parse(struct aqe_arena *a, const char *text, size_t len, struct 
 		rc = get_binds(a, doc, &r, e);
 	if (rc >= 0)
 		rc = get_waivers(a, doc, &r, e);
+	if (rc >= 0)
+		rc = get_audit(doc, &r, e);
 	if (rc < 0)
 		return rc;
 	*ret = r;

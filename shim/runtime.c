@@ -24,6 +24,7 @@ int shim_rt_refuse(struct shim_rt *rt, const struct aqe_err *e)
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(4096);
 
 	aqe_buf_addf(&b, "refused: %s", e->text[0] ? e->text : aqe_code_name(e->code));
+	shim_audit_refused(rt, NULL, &b);
 	shim_refuse(&rt->log, aqe_buf_str(&b));
 	return SHIM_EXIT_FAILED;
 }
@@ -33,7 +34,10 @@ int shim_rt_refuse_report(struct shim_rt *rt, const struct hard_report *report)
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(4096);
 
 	hard_report_refusal(report, &b);
-	shim_refuse(&rt->log, b.len ? b.p : "refused: the document could not be judged");
+	if (!b.len)
+		aqe_buf_puts(&b, "refused: the document could not be judged");
+	shim_audit_refused(rt, report, &b);
+	shim_refuse(&rt->log, aqe_buf_str(&b));
 	return SHIM_EXIT_FAILED;
 }
 
@@ -68,7 +72,11 @@ int shim_rt_record(struct shim_rt *rt, struct shim_record *ret, struct aqe_err *
 		rc = shim_dir_open(rt->arena, &rt->state, rt->name, SHIM_DIR_READ, &rt->dir, e);
 	if (rc == AQE_E_ABSENT)
 		return no_record(rt, e);
-	return rc < 0 ? rc : shim_record_load(rt->arena, &rt->dir, ret, e);
+	if (rc == 0)
+		rc = shim_record_load(rt->arena, &rt->dir, ret, e);
+	if (rc == 0)
+		shim_audit_record(rt, ret);
+	return rc;
 }
 
 bool shim_rt_observing(struct shim_rt *rt)
@@ -214,8 +222,10 @@ static int version(struct shim_rt *rt)
  * and namespaces that no rule here has seen (R33). */
 static int refuse_criu(struct shim_rt *rt)
 {
-	struct aqe_err e = AQE_ERR_INIT;
+	struct aqe_err e = AQE_ERR_INIT, ignored = AQE_ERR_INIT;
+	struct shim_record rec;
 
+	(void)!shim_rt_record(rt, &rec, &ignored); /* for the audit row */
 	aqe_err_set(&e, AQE_E_REFUSED, 0,
 		    "'%s' is not supported: a process image from a file cannot be held to the "
 		    "profile; delete the container and create it again",
@@ -264,8 +274,11 @@ static int run(struct shim_rt *rt, int argc, char **argv)
 
 	shim_argv_find_log(argc, argv, &path, &format);
 	set_log(rt, path, format);
-	if (shim_argv_parse(rt->arena, argc, argv, &rt->av, &e) < 0)
+	if (shim_argv_parse(rt->arena, argc, argv, &rt->av, &e) < 0) {
+		shim_audit_words(rt);
 		return shim_rt_refuse(rt, &e);
+	}
+	shim_audit_words(rt);
 	set_log(rt, shim_argv_global(&rt->av, "log"), shim_argv_global(&rt->av, "log-format"));
 	rt->clean = shim_env_filter(rt->arena, rt->envp);
 	if (!rt->clean) {
@@ -284,7 +297,8 @@ int shim_runtime_main(int argc, char **argv, char **envp)
 			      .envp = envp,
 			      .state = SHIM_STATE_INIT,
 			      .dir = SHIM_DIR_INIT,
-			      .low = SHIM_LOW_INIT };
+			      .low = SHIM_LOW_INIT,
+			      .audit = SHIM_AUDIT_INIT };
 	struct aqe_err e = AQE_ERR_INIT;
 	int rc;
 

@@ -12,6 +12,7 @@
 #include "oci/doc.h"
 #include "oci/identity.h"
 #include "shim/argv.h"
+#include "shim/audit.h"
 #include "shim/record.h"
 #include "shim/refuse.h"
 #include "shim/runtime_low.h"
@@ -29,6 +30,7 @@ struct shim_rt {
 	const char *name; /* of the container's directory; NULL when the id is unusable */
 	struct shim_dir dir;
 	struct shim_low low;
+	struct shim_audit audit;
 	bool own; /* we started the container: it is ours to end */
 };
 
@@ -100,6 +102,7 @@ struct shim_effect {
 	struct hard_policy *policy;
 	pid_t pid;
 	int proc_fd;
+	const struct hard_waiver *waived[HARD_PROP_COUNT]; /* that the kernel's answer used */
 };
 AQE_MUST_CHECK int shim_effect_open(struct shim_rt *rt, struct shim_effect *fx, struct aqe_err *e);
 void shim_effect_done(struct shim_effect *fx);
@@ -112,8 +115,6 @@ int shim_effect_started(struct shim_rt *rt, struct shim_effect *fx);
 /* Destroys the container unless it already runs (then false). */
 bool shim_effect_abort(struct shim_rt *rt, pid_t pid);
 
-/* observe: one line of <state>/decisions.jsonl about what would have happened; silent. */
-void shim_observe_log(struct shim_rt *rt, const struct shim_judged *j, const struct aqe_err *fault);
 /* observe: becomes the low-level runtime with the words and environment as they came. */
 int shim_observe_pass(struct shim_rt *rt);
 

@@ -26,7 +26,9 @@ static int write_document(struct shim_rt *rt, struct shim_judged *j, struct aqe_
 	if (rc < 0)
 		return aqe_err_wrap(e, "private bundle");
 	hard_report_init(&j->report, rt->arena);
-	return hard_verify(&j->ctx, j->out, &j->report, e);
+	rc = hard_verify(&j->ctx, j->out, &j->report, e);
+	shim_judge_waived(j);
+	return rc;
 }
 
 /* The low-level runtime must be usable before anything is left on disk. */
@@ -48,7 +50,8 @@ static int open_place(struct shim_rt *rt, struct aqe_err *e)
 	return shim_state_open(rt->arena, rt->envp, true, &rt->state, e);
 }
 
-/* Everything that writes. 0, or a code; the report of `j` tells whether it was a refusal. */
+/* Everything that writes, the audit row last. 0, or a code; the report of `j` tells whether it was
+ * a refusal. */
 static int commit(struct shim_rt *rt, struct shim_judged *j, struct shim_record *rec,
 		  struct aqe_err *e)
 {
@@ -58,8 +61,12 @@ static int commit(struct shim_rt *rt, struct shim_judged *j, struct shim_record 
 		rc = write_document(rt, j, e);
 	if (rc < 0 || !hard_report_ok(&j->report))
 		return rc;
-	rc = shim_judge_record(rt, j, rec, e);
-	return rc < 0 ? rc : shim_record_save(rt->arena, &rt->dir, rec, e);
+	rc = shim_audit_find(rt, e); /* for the record: later calls have less environment */
+	if (rc == 0)
+		rc = shim_judge_record(rt, j, rec, e);
+	if (rc == 0)
+		rc = shim_record_save(rt->arena, &rt->dir, rec, e);
+	return rc < 0 ? rc : shim_audit_created(rt, j, e);
 }
 
 /* A refused container leaves nothing; the directory is ours only when the claim succeeded. */
@@ -83,10 +90,12 @@ static void observe(struct shim_rt *rt, struct hard_policy *policy)
 		return;
 	rc = shim_judge(rt, policy, &j, &e);
 	shim_pin_done(&j);
-	shim_observe_log(rt, &j, rc < 0 ? &e : NULL);
+	shim_audit_judged(rt, &j);
+	shim_audit_observed(rt, &j, rc < 0 ? &e : NULL);
 	if (!j.in || !policy->runtime_path)
 		return;
-	if (shim_claim(rt, &ignored) == 0 && shim_judge_record(rt, &j, &rec, &ignored) == 0)
+	if (shim_audit_find(rt, &ignored) == 0 && shim_claim(rt, &ignored) == 0 &&
+	    shim_judge_record(rt, &j, &rec, &ignored) == 0)
 		(void)!shim_record_save(rt->arena, &rt->dir, &rec, &ignored);
 }
 
@@ -102,6 +111,7 @@ static int prepare(struct shim_rt *rt, struct hard_policy *policy, struct shim_r
 		rc = open_place(rt, &e);
 	if (rc == 0)
 		rc = shim_judge(rt, policy, &j, &e);
+	shim_audit_judged(rt, &j);
 	if (rc == 0 && j.out)
 		rc = commit(rt, &j, rec, &e);
 	shim_pin_done(&j);
@@ -124,6 +134,7 @@ int shim_prepare(struct shim_rt *rt, struct shim_record *rec, struct aqe_json **
 
 	if (shim_rt_policy(rt, ret_policy, &e) < 0)
 		return shim_rt_refuse(rt, &e);
+	shim_audit_policy(rt, *ret_policy);
 	if ((*ret_policy)->mode != HARD_MODE_OBSERVE)
 		return prepare(rt, *ret_policy, rec, ret_spec);
 	observe(rt, *ret_policy);

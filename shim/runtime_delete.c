@@ -15,9 +15,11 @@ static void forget(struct shim_rt *rt)
 	if (rt->state.fd < 0 || !rt->name ||
 	    shim_dir_open(rt->arena, &rt->state, rt->name, SHIM_DIR_LOCK, &rt->dir, &ignored) < 0)
 		return;
-	if (shim_record_load(rt->arena, &rt->dir, &rec, &ignored) == 0 &&
-	    rec.mode != HARD_MODE_OBSERVE)
-		shim_claim_clear_cgroup(rec.cgroups_path, rec.id, false);
+	if (shim_record_load(rt->arena, &rt->dir, &rec, &ignored) == 0) {
+		if (rec.mode != HARD_MODE_OBSERVE)
+			shim_claim_clear_cgroup(rec.cgroups_path, rec.id, false);
+		shim_audit_stopped(rt, &rec, AUDIT_NONE);
+	}
 	(void)!shim_dir_remove(&rt->state, rt->name, &ignored);
 }
 

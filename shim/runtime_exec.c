@@ -184,22 +184,28 @@ static int get_process(struct shim_rt *rt, const struct aqe_json *spec, struct a
 		       : nomem(e);
 }
 
+/* A process document on its way. */
+struct exec {
+	const struct shim_record *rec;
+	struct aqe_json *in, *out; /* as asked for; as it will run */
+	struct hard_report report;
+};
+
 /* Writes the document where only we can change it and becomes the low-level `exec`. The file stays
  * until its reader is gone: our pid is the runtime's. */
-static int exec_low(struct shim_rt *rt, const struct shim_record *rec,
-		    const struct aqe_json *process, struct aqe_err *e)
+static int exec_low(struct shim_rt *rt, const struct exec *x, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT((size_t)2 << 20);
 	const char *extra[2] = { NULL, NULL };
 	char name[32];
 	char **argv;
-	int rc = oci_doc_emit(OCI_DOC_PROCESS, process, &b, e);
+	int rc = oci_doc_emit(OCI_DOC_PROCESS, x->out, &b, e);
 
 	(void)snprintf(name, sizeof(name), EXEC_PREFIX "%d.json", (int)getpid());
 	if (rc == 0)
 		rc = aqe_fs_write_file(rt->dir.fd, name, 0600, b.p, b.len, e);
 	if (rc == 0)
-		rc = shim_low_open(rec->runtime, rec->runtime_digest, &rt->low, e);
+		rc = shim_low_open(x->rec->runtime, x->rec->runtime_digest, &rt->low, e);
 	if (rc < 0)
 		return rc;
 	extra[0] = aqe_arena_fmt(rt->arena, "--process=%s/%s", rt->dir.path, name);
@@ -207,29 +213,34 @@ static int exec_low(struct shim_rt *rt, const struct shim_record *rec,
 	if (!argv)
 		return nomem(e);
 	rc = shim_streams_protect(rt, e);
-	return rc < 0 ? rc : shim_low_exec(&rt->low, argv, rt->clean, e);
+	if (rc == 0)
+		rc = shim_audit_exec(rt, x->in, x->out, &x->report, e);
+	if (rc == 0)
+		rc = shim_low_exec(&rt->low, argv, rt->clean, e);
+	(void)unlinkat(rt->dir.fd, name, 0); /* nobody will read it */
+	return rc;
 }
 
 static int checked_exec(struct shim_rt *rt, const struct shim_record *rec, struct hard_ctx *ctx,
 			struct hard_policy **policy)
 {
-	struct aqe_json *spec = NULL, *process = NULL, *out = NULL;
-	struct hard_report report;
+	struct exec x = { .rec = rec };
+	struct aqe_json *spec = NULL;
 	struct aqe_err e = AQE_ERR_INIT;
 	int rc = shim_rt_spec(rt, &spec, &e);
 
-	hard_report_init(&report, rt->arena);
+	hard_report_init(&x.report, rt->arena);
 	if (rc == 0)
-		rc = get_process(rt, spec, &process, &e);
+		rc = get_process(rt, spec, &x.in, &e);
 	if (rc == 0)
 		rc = shim_rt_context(rt, rec, ctx, policy, &e);
 	if (rc == 0)
-		rc = hard_exec_rewrite(ctx, rt->arena, spec, process, &report, &out, &e);
-	if (rc == 0 && !out)
-		return shim_rt_refuse_report(rt, &report);
+		rc = hard_exec_rewrite(ctx, rt->arena, spec, x.in, &x.report, &x.out, &e);
+	if (rc == 0 && !x.out)
+		return shim_rt_refuse_report(rt, &x.report);
 	shim_dir_sweep(&rt->dir, EXEC_PREFIX);
 	if (rc == 0)
-		rc = exec_low(rt, rec, out, &e);
+		rc = exec_low(rt, &x, &e);
 	(void)rc; /* exec_low() returns only on failure */
 	return shim_rt_refuse(rt, &e);
 }
@@ -244,8 +255,10 @@ int shim_verb_exec(struct shim_rt *rt)
 
 	if (rc < 0)
 		return shim_rt_without_record(rt, &e);
-	if (rec.mode == HARD_MODE_OBSERVE)
+	if (rec.mode == HARD_MODE_OBSERVE) {
+		shim_audit_observed(rt, NULL, NULL);
 		return shim_observe_pass(rt);
+	}
 	rc = checked_exec(rt, &rec, &ctx, &policy);
 	hard_policy_free(policy);
 	return rc;

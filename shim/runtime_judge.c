@@ -17,7 +17,9 @@
 #include "shim/runtime.h"
 #include "shim/runtime_judge.h"
 
-#define CONFIG_NAME "config.json"
+#define CONFIG_NAME    "config.json"
+#define AGENT_ID_MAX   128
+#define AGENT_ID_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:@/"
 
 static int nomem(struct aqe_err *e)
 {
@@ -142,6 +144,19 @@ static int choose_agent(struct shim_judged *j, struct aqe_err *e)
 	return hard_agent_choose(j->policy, j->ctx.entry, asked, &j->ctx.agent, e);
 }
 
+/* A name for records and nothing else, so only what is surely one. */
+static const char *agent_id(const struct shim_judged *j)
+{
+	const char *id =
+		aqe_json_str(aqe_json_get(aqe_json_get(j->in, "annotations"), "io.aqe.agent-id"));
+	size_t n;
+
+	if (!id || !*id)
+		id = j->image.label_agent_id;
+	n = id ? strspn(id, AGENT_ID_CHARS) : 0;
+	return n > 0 && n <= AGENT_ID_MAX && !id[n] ? id : NULL;
+}
+
 static int make_context(struct shim_rt *rt, struct shim_judged *j, struct aqe_err *e)
 {
 	struct hard_host *host = aqe_arena_alloc(rt->arena, sizeof(*host));
@@ -202,6 +217,14 @@ static int decide(struct shim_rt *rt, struct shim_judged *j, struct aqe_err *e)
 	return j->out ? 0 : nomem(e);
 }
 
+void shim_judge_waived(struct shim_judged *j)
+{
+	for (int p = 0; p < HARD_PROP_COUNT; p++) {
+		if (j->report.result[p] == HARD_WAIVED)
+			j->waived[p] = j->report.waiver[p];
+	}
+}
+
 int shim_judge(struct shim_rt *rt, struct hard_policy *policy, struct shim_judged *ret,
 	       struct aqe_err *e)
 {
@@ -216,7 +239,12 @@ int shim_judge(struct shim_rt *rt, struct hard_policy *policy, struct shim_judge
 		rc = choose_agent(ret, e);
 	if (rc == 0)
 		rc = make_context(rt, ret, e);
-	return rc < 0 ? rc : decide(rt, ret, e);
+	if (ret->in)
+		ret->agent_id = agent_id(ret);
+	if (rc == 0)
+		rc = decide(rt, ret, e);
+	shim_judge_waived(ret);
+	return rc;
 }
 
 /* The line of policy that would admit an image nothing pins. */
@@ -247,7 +275,10 @@ int shim_judge_refuse(struct shim_rt *rt, const struct shim_judged *j)
 		b.p[b.len] = '\0';
 	}
 	aqe_buf_puts(&b, aqe_buf_str(&hint));
-	shim_refuse(&rt->log, b.len ? b.p : "refused: the document could not be judged");
+	if (!b.len)
+		aqe_buf_puts(&b, "refused: the document could not be judged");
+	shim_audit_refused(rt, &j->report, &b);
+	shim_refuse(&rt->log, aqe_buf_str(&b));
 	return SHIM_EXIT_FAILED;
 }
 
@@ -315,7 +346,13 @@ int shim_judge_record(struct shim_rt *rt, const struct shim_judged *j, struct sh
 		.binds = j->ctx.binds,
 		.n_binds = j->ctx.n_binds,
 		.created_s = AQE_CLOCK_SYSTEM.now_s(AQE_CLOCK_SYSTEM.self),
+		.agent_id = j->agent_id,
+		.audit_mode = rt->audit.mode,
+		.audit_dir = rt->audit.dir,
+		.audit_sign_every = rt->audit.sign_every,
 	};
+	for (int p = 0; p < HARD_PROP_COUNT; p++)
+		ret->waived[p] = j->waived[p] != NULL;
 	rc = aqe_proc_start_time(ret->creator, &ret->creator_start, e);
 	if (rc == 0)
 		rc = pid_file(rt, ret, e);

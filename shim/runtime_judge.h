@@ -30,6 +30,8 @@ struct shim_judged {
 	struct oci_identity image;
 	struct hard_ctx ctx;
 	struct hard_report report;
+	const char *agent_id; /* the agent's name for itself, or NULL */
+	const struct hard_waiver *waived[HARD_PROP_COUNT]; /* what any of the judgements used */
 	struct shim_pin pins[SHIM_PINS_MAX];
 	size_t n_pins; /* shim_pin_done() closes them */
 };
@@ -37,6 +39,8 @@ struct shim_judged {
  * report filled. */
 AQE_MUST_CHECK int shim_judge(struct shim_rt *rt, struct hard_policy *policy,
 			      struct shim_judged *ret, struct aqe_err *e);
+/* Takes note of the waivers that j->report used. */
+void shim_judge_waived(struct shim_judged *j);
 /* Writes the refusal of a judgement, with the line of policy that would admit an image that nothing
  * pins; returns the exit status. */
 int shim_judge_refuse(struct shim_rt *rt, const struct shim_judged *j);

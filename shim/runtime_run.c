@@ -127,8 +127,10 @@ static int started(struct shim_rt *rt, struct shim_effect *fx)
 	if (rc != 0 || shim_argv_option(&rt->av, "detach"))
 		return rc;
 	rc = wait_for(fx->pid, &signals);
-	if (!shim_argv_option(&rt->av, "keep"))
+	if (!shim_argv_option(&rt->av, "keep")) {
 		shim_low_destroy(rt, 0);
+		shim_audit_stopped(rt, &fx->rec, rc);
+	}
 	return rc;
 }
 

@@ -114,6 +114,8 @@ static int check(struct shim_rt *rt, struct shim_effect *fx, effect_fn *fn)
 	hard_report_init(&report, rt->arena);
 	rc = fn(&in, &report, &e);
 	hard_report_waive(&report, fx->policy, fx->rec.agent.type, NULL, fx->ctx.now_s);
+	for (int p = 0; p < HARD_PROP_COUNT; p++)
+		fx->waived[p] = report.result[p] == HARD_WAIVED ? report.waiver[p] : NULL;
 	if (rc == 0 && holds(&report))
 		return 0;
 	if (!shim_effect_abort(rt, fx->pid))
@@ -144,12 +146,18 @@ bool shim_effect_abort(struct shim_rt *rt, pid_t pid)
 
 int shim_effect_created(struct shim_rt *rt, struct shim_effect *fx)
 {
+	struct aqe_err e = AQE_ERR_INIT;
 	int rc = check(rt, fx, hard_effect_created);
 
+	if (rc != 0)
+		return rc;
 	/* the container has its own mounts now */
-	if (rc == 0)
-		shim_pin_release(rt->dir.path);
-	return rc;
+	shim_pin_release(rt->dir.path);
+	if (shim_audit_started(rt, &fx->rec, fx->spec, fx->waived, &e) == 0)
+		return 0;
+	if (!shim_effect_abort(rt, fx->pid))
+		return SHIM_EFFECT_RUNNING;
+	return shim_rt_refuse(rt, &e);
 }
 
 int shim_effect_started(struct shim_rt *rt, struct shim_effect *fx)
@@ -216,8 +224,10 @@ int shim_verb_start(struct shim_rt *rt)
 
 	if (rc < 0)
 		return without_record(rt, &e);
-	if (fx.rec.mode == HARD_MODE_OBSERVE)
+	if (fx.rec.mode == HARD_MODE_OBSERVE) {
+		shim_audit_observed(rt, NULL, NULL);
 		return shim_observe_pass(rt);
+	}
 	rc = checked_start(rt, &fx);
 	shim_effect_done(&fx);
 	return rc;

@@ -100,50 +100,59 @@ static int read_resources(struct shim_rt *rt, const char *path, struct aqe_json 
 	return rc < 0 ? aqe_err_wrap(e, "resources document") : 0;
 }
 
-static int update_low(struct shim_rt *rt, const struct shim_record *rec,
-		      const struct aqe_json *resources, struct aqe_err *e)
+/* A resources document on its way. */
+struct update {
+	const struct shim_record *rec;
+	struct aqe_json *in, *out; /* as asked for; what will change */
+	struct hard_report report;
+};
+
+static int update_low(struct shim_rt *rt, const struct update *u, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT((size_t)1 << 20);
 	const char *extra[2] = { NULL, NULL };
 	char name[32];
 	char **argv;
-	int rc = oci_doc_emit(OCI_DOC_RESOURCES, resources, &b, e);
+	int rc = oci_doc_emit(OCI_DOC_RESOURCES, u->out, &b, e);
 
 	(void)snprintf(name, sizeof(name), UPDATE_PREFIX "%d.json", (int)getpid());
 	if (rc == 0)
 		rc = aqe_fs_write_file(rt->dir.fd, name, 0600, b.p, b.len, e);
 	if (rc == 0)
-		rc = shim_low_open(rec->runtime, rec->runtime_digest, &rt->low, e);
+		rc = shim_low_open(u->rec->runtime, u->rec->runtime_digest, &rt->low, e);
 	if (rc < 0)
 		return rc;
 	extra[0] = aqe_arena_fmt(rt->arena, "--resources=%s/%s", rt->dir.path, name);
 	argv = extra[0] ? shim_argv_canonical(rt->arena, &rt->av, rt->low.path, extra) : NULL;
-	return argv ? shim_low_exec(&rt->low, argv, rt->clean, e) : nomem(e);
+	rc = argv ? shim_audit_update(rt, u->in, u->out, &u->report, e) : nomem(e);
+	if (rc == 0)
+		rc = shim_low_exec(&rt->low, argv, rt->clean, e);
+	(void)unlinkat(rt->dir.fd, name, 0); /* nobody will read it */
+	return rc;
 }
 
 static int checked_update(struct shim_rt *rt, const struct shim_record *rec,
 			  struct hard_policy **policy)
 {
 	const char *path = shim_argv_option(&rt->av, "resources");
-	struct aqe_json *in = NULL, *out = NULL;
+	struct update u = { .rec = rec };
 	struct hard_ctx ctx;
-	struct hard_report report;
 	struct aqe_err e = AQE_ERR_INIT;
-	int rc = path ? read_resources(rt, path, &in, &e) : build(rt, &in, &e);
+	int rc = path ? read_resources(rt, path, &u.in, &e) : build(rt, &u.in, &e);
 
-	hard_report_init(&report, rt->arena);
+	hard_report_init(&u.report, rt->arena);
 	if (rc == 0)
 		rc = shim_rt_context(rt, rec, &ctx, policy, &e);
 	if (rc == 0)
-		rc = hard_update_rewrite(&ctx, rt->arena, in, &report, &out, &e);
-	if (rc == 0 && !out)
-		return shim_rt_refuse_report(rt, &report);
-	/* docker sends zeros for "unchanged", also for `update --restart` */
-	if (rc == 0 && !out->first)
+		rc = hard_update_rewrite(&ctx, rt->arena, u.in, &u.report, &u.out, &e);
+	if (rc == 0 && !u.out)
+		return shim_rt_refuse_report(rt, &u.report);
+	/* docker sends zeros for "unchanged", also for `update --restart`: nothing to record */
+	if (rc == 0 && !u.out->first)
 		return SHIM_EXIT_OK;
 	shim_dir_sweep(&rt->dir, UPDATE_PREFIX);
 	if (rc == 0)
-		rc = update_low(rt, rec, out, &e);
+		rc = update_low(rt, &u, &e);
 	(void)rc; /* update_low() returns only on failure */
 	return shim_rt_refuse(rt, &e);
 }
@@ -157,8 +166,10 @@ int shim_verb_update(struct shim_rt *rt)
 
 	if (rc < 0)
 		return shim_rt_without_record(rt, &e);
-	if (rec.mode == HARD_MODE_OBSERVE)
+	if (rec.mode == HARD_MODE_OBSERVE) {
+		shim_audit_observed(rt, NULL, NULL);
 		return shim_observe_pass(rt);
+	}
 	rc = checked_update(rt, &rec, &policy);
 	hard_policy_free(policy);
 	return rc;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A container's life through aqe-shim and through the bare runtimes, interleaved in one run:
  * create, start, state, kill, delete of the same bundle. Prints medians, ratios and the budgets of
- * the design. Run by run.sh inside the sandbox: bench_cycle SHIM BUNDLE ROUNDS. BUNDLE is complete
- * (filter, limits, namespaces), so that both sides do the same work below the shim. */
+ * the design. Run by run.sh inside the sandbox: bench_cycle SHIM BUNDLE ROUNDS LOG. BUNDLE is
+ * complete (filter, limits, namespaces), so that both sides do the same work below the shim; LOG is
+ * the folder of the audit log, on a real disk. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -24,16 +25,17 @@
 #define ID         "bench"
 #define POLICY_TEXT                                                                                \
 	"{\"version\":1,\"runtime\":{\"path\":\"%s\"},\"agents\":{\"default\":{\"memory\":\"1g\"," \
-	"\"cpus\":2}},\"waivers\":[{\"property\":\"digest\",\"agentType\":\"default\","            \
+	"\"cpus\":2}},\"audit\":{\"path\":\"%s\",\"mode\":\"%s\"},\"waivers\":[{\"property\":"     \
+	"\"digest\",\"agentType\":\"default\","                                                    \
 	"\"reason\":\"bench\",\"owner\":\"bench\",\"expires\":\"2099-01-01\"}]}\n"
 
-enum { CRUN, SHIM_CRUN, RUNC, SHIM_RUNC, VARIANTS };
+enum { CRUN, SHIM_CRUN, RUNC, SHIM_RUNC, SHIM_OFF, VARIANTS };
 enum { CREATE, START, STATE, KILL, DELETE, PHASES, CYCLE = PHASES, COLUMNS };
 
 static const char *const variant_names[VARIANTS] = { "crun", "aqe-shim on crun", "runc",
-						     "aqe-shim on runc" };
+						     "aqe-shim on runc", "crun, no audit" };
 static const char *const low_paths[VARIANTS] = { "/usr/bin/crun", "/usr/bin/crun", "/usr/sbin/runc",
-						 "/usr/sbin/runc" };
+						 "/usr/sbin/runc", "/usr/bin/crun" };
 static const char *const column_names[COLUMNS] = { "create", "start",  "state",
 						   "kill",   "delete", "create+start+delete" };
 
@@ -84,10 +86,10 @@ static pid_t container_pid(void)
 	return aqe_parse_u64(text, INT32_MAX, &pid) ? (pid_t)pid : 0;
 }
 
-static bool write_policy(const char *low)
+static bool write_policy(const char *low, const char *log, bool audited)
 {
 	char text[1024];
-	int n = snprintf(text, sizeof(text), POLICY_TEXT, low);
+	int n = snprintf(text, sizeof(text), POLICY_TEXT, low, log, audited ? "required" : "off");
 	int fd = open(POLICY, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	bool ok = fd >= 0 && n > 0 && write(fd, text, (size_t)n) == n;
 
@@ -161,11 +163,13 @@ static const struct {
 	int ours, theirs, column;
 	double budget; /* 0: none */
 } ratios[] = {
-	{ SHIM_CRUN, CRUN, CYCLE, 1.25 }, { SHIM_CRUN, RUNC, CYCLE, 0.8 },
-	{ SHIM_CRUN, CRUN, STATE, 1.1 },  { SHIM_CRUN, CRUN, KILL, 1.1 },
-	{ SHIM_CRUN, CRUN, DELETE, 1.1 }, { SHIM_RUNC, RUNC, CYCLE, 0 },
-	{ SHIM_RUNC, RUNC, STATE, 1.1 },  { SHIM_RUNC, RUNC, KILL, 1.1 },
-	{ SHIM_RUNC, RUNC, DELETE, 1.1 },
+	{ SHIM_CRUN, CRUN, CYCLE, 1.25 },   { SHIM_CRUN, RUNC, CYCLE, 0.8 },
+	{ SHIM_OFF, CRUN, CYCLE, 0 },       { SHIM_CRUN, SHIM_OFF, CYCLE, 0 },
+	{ SHIM_CRUN, SHIM_OFF, CREATE, 0 }, { SHIM_CRUN, SHIM_OFF, START, 0 },
+	{ SHIM_CRUN, SHIM_OFF, DELETE, 0 }, { SHIM_CRUN, CRUN, STATE, 1.1 },
+	{ SHIM_CRUN, CRUN, KILL, 1.1 },     { SHIM_CRUN, CRUN, DELETE, 1.1 },
+	{ SHIM_RUNC, RUNC, CYCLE, 0 },      { SHIM_RUNC, RUNC, STATE, 1.1 },
+	{ SHIM_RUNC, RUNC, KILL, 1.1 },     { SHIM_RUNC, RUNC, DELETE, 1.1 },
 };
 
 static bool print_ratios(int rounds)
@@ -177,7 +181,7 @@ static bool print_ratios(int rounds)
 			   ms[ratios[i].theirs][ratios[i].column][rounds / 2];
 		bool met = ratios[i].budget <= 0 || r <= ratios[i].budget;
 
-		printf("%-20s %-17s / %-5s %5.2f", column_names[ratios[i].column],
+		printf("%-20s %-17s / %-14s %5.2f", column_names[ratios[i].column],
 		       variant_names[ratios[i].ours], variant_names[ratios[i].theirs], r);
 		if (ratios[i].budget > 0)
 			printf("  budget %.2f  %s", ratios[i].budget, met ? "met" : "MISSED");
@@ -191,8 +195,8 @@ int main(int argc, char **argv, char **envp)
 {
 	uint64_t rounds = 0;
 
-	if (argc != 4 || !aqe_parse_u64(argv[3], ROUNDS_MAX, &rounds) || rounds < 3) {
-		fputs("usage: bench_cycle SHIM BUNDLE ROUNDS\n", stderr);
+	if (argc != 5 || !aqe_parse_u64(argv[3], ROUNDS_MAX, &rounds) || rounds < 3) {
+		fputs("usage: bench_cycle SHIM BUNDLE ROUNDS LOG\n", stderr);
 		return EXIT_FAILURE;
 	}
 	environment = envp;
@@ -200,9 +204,9 @@ int main(int argc, char **argv, char **envp)
 		return EXIT_FAILURE;
 	for (int r = 0; r < (int)rounds; r++) {
 		for (int v = 0; v < VARIANTS; v++) {
-			bool shim = v == SHIM_CRUN || v == SHIM_RUNC;
+			bool shim = v != CRUN && v != RUNC;
 
-			if (shim && !write_policy(low_paths[v]))
+			if (shim && !write_policy(low_paths[v], argv[4], v != SHIM_OFF))
 				return EXIT_FAILURE;
 			if (!cycle(v, shim ? argv[1] : low_paths[v], argv[2], r))
 				return EXIT_FAILURE;

@@ -148,6 +148,13 @@ private_dev() {
 	rmdir "$dev"
 }
 
+# What is written below /var/lib (the audit log, an engine's state) stays here.
+private_var() {
+	mkdir -p /run/var-lib/upper /run/var-lib/work
+	mount -t overlay -o lowerdir=/var/lib,upperdir=/run/var-lib/upper,workdir=/run/var-lib/work var-lib /var/lib
+	rm -rf /var/lib/aqe-shim
+}
+
 inside() {
 	local rc=0
 	mount --make-rprivate /
@@ -157,6 +164,7 @@ inside() {
 	install -d -m 700 -o "$uid" -g "$uid" "/run/user/$uid" /run/aqe-test/home
 	private_etc
 	private_dev
+	private_var
 	[ ! -d /var/lib/containers ] || mount -t tmpfs -o mode=755 containers /var/lib/containers
 	mount_groups /sys/fs/cgroup
 	# as on a host: the user's engine wants a shared root

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* The runtime's decisions as rows of the audit log. A row is stored before what it records takes
+ * effect; when it cannot be, the decision is a refusal (policy: audit.mode). */
+#ifndef AQE_SHIM_AUDIT_H
+#define AQE_SHIM_AUDIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "audit/row.h"
+#include "hardening/report.h"
+#include "shim/record.h"
+
+struct shim_rt;
+struct shim_judged;
+
+/* Link in the state folder to the log that was used last, for calls that know neither policy nor
+ * record. */
+#define SHIM_AUDIT_LINK ".audit"
+
+/* What a call knows of itself so far; part of struct shim_rt. */
+struct shim_audit {
+	enum hard_audit_mode mode;
+	const char *dir;       /* of the log, absolute; NULL: not found yet */
+	uint32_t sign_every;   /* 0: the log's own default */
+	struct audit_row base; /* container, agent, image, policy and verb of every row */
+	bool failed; /* a row could not be stored: the log is not waited for twice in one call */
+};
+#define SHIM_AUDIT_INIT                                                                         \
+	{                                                                                       \
+		HARD_AUDIT_REQUIRED, NULL, 0, AUDIT_ROW_INIT(AUDIT_KIND_ANY, AUDIT_ACTION_ANY), \
+			false,                                                                  \
+	}
+
+/* ---- learning: each adds to what is known; texts are copied into rt->arena ---- */
+
+/* The verb and the container's id, from the words. */
+void shim_audit_words(struct shim_rt *rt);
+/* Which log, how strict, and the policy's digest. */
+void shim_audit_policy(struct shim_rt *rt, const struct hard_policy *policy);
+void shim_audit_record(struct shim_rt *rt, const struct shim_record *rec);
+/* Image and agent; `j` may have been judged in part. */
+void shim_audit_judged(struct shim_rt *rt, const struct shim_judged *j);
+/* The log's folder, found when it is not known. AQE_E_ABSENT when nothing names one and the policy
+ * requires a log. */
+AQE_MUST_CHECK int shim_audit_find(struct shim_rt *rt, struct aqe_err *e);
+
+/* ---- decisions ----
+ * 0: stored, or the policy wants no record of it. A negative code: refuse, with the text of `e`. */
+
+/* `create`: a policy that was not the last one recorded, the waivers in use, what was changed. May
+ * be lost in a power cut, until the row of `start` is stored: no process of the container's runs
+ * before. */
+AQE_MUST_CHECK int shim_audit_created(struct shim_rt *rt, const struct shim_judged *j,
+				      struct aqe_err *e);
+/* `start`: waivers that only the kernel's answer used, and the start. */
+AQE_MUST_CHECK int shim_audit_started(struct shim_rt *rt, const struct shim_record *rec,
+				      const struct aqe_json *spec,
+				      const struct hard_waiver *const *waived, struct aqe_err *e);
+/* `before` is the process as asked for, `after` as it will run. */
+AQE_MUST_CHECK int shim_audit_exec(struct shim_rt *rt, const struct aqe_json *before,
+				   const struct aqe_json *after, const struct hard_report *report,
+				   struct aqe_err *e);
+AQE_MUST_CHECK int shim_audit_update(struct shim_rt *rt, const struct aqe_json *before,
+				     const struct aqe_json *after, const struct hard_report *report,
+				     struct aqe_err *e);
+
+/* ---- what cannot be refused ---- */
+
+/* A refusal of a verb that decides; others leave no row. `report` may be NULL. When it cannot be
+ * stored, a line that says so is added to the text of the refusal. */
+void shim_audit_refused(struct shim_rt *rt, const struct hard_report *report, struct aqe_buf *text);
+/* The container is gone; `status` is its exit status, AUDIT_NONE when unknown. Best effort. */
+void shim_audit_stopped(struct shim_rt *rt, const struct shim_record *rec, int64_t status);
+/* Mode observe: what the call would have met. `j` NULL: a verb that judges nothing. Best effort. */
+void shim_audit_observed(struct shim_rt *rt, const struct shim_judged *j,
+			 const struct aqe_err *fault);
+
+#endif
