@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "audit/log.h"
+#include "audit/lost.h"
 #include "shim/aqe/audit_at.h"
 #include "shim/audit_meta.h"
 #include "shim/core/cleanup.h"
@@ -20,8 +23,10 @@
 #define NS_PER_S INT64_C(1000000000)
 /* How long a call that must not fail waits for other writers. */
 #define PATIENCE_MS 250
-/* A policy, a decision, and every property waived. */
-#define ROWS_MAX (2 + HARD_PROP_COUNT)
+/* A decision, and every property waived. */
+#define ROWS_MAX (1 + HARD_PROP_COUNT)
+/* With less left on the disk no container is created: a row and its indexes take as much. */
+#define SPACE_MIN ((uint64_t)64 << 10)
 
 static int nomem(struct aqe_err *e)
 {
@@ -74,15 +79,14 @@ void shim_audit_judged(struct shim_rt *rt, const struct shim_judged *j)
 
 /* ---- where ---- */
 
-static bool link_target(const struct shim_rt *rt, char ret[PATH_MAX])
+static bool read_link(const struct shim_rt *rt, const char *name, char ret[PATH_MAX])
 {
-	ssize_t n = rt->state.fd < 0 ? -1
-				     : readlinkat(rt->state.fd, SHIM_AUDIT_LINK, ret, PATH_MAX - 1);
+	ssize_t n = rt->state.fd < 0 ? -1 : readlinkat(rt->state.fd, name, ret, PATH_MAX - 1);
 
 	if (n <= 0)
 		return false;
 	ret[n] = '\0';
-	return ret[0] == '/';
+	return true;
 }
 
 static void open_state(struct shim_rt *rt)
@@ -102,7 +106,7 @@ static int find(struct shim_rt *rt, struct aqe_err *e)
 
 	open_state(rt);
 	/* without a policy the last log is a better place than one it may have moved away from */
-	if (!rt->audit.base.policy && link_target(rt, target)) {
+	if (!rt->audit.base.policy && read_link(rt, SHIM_AUDIT_LINK, target) && target[0] == '/') {
 		rt->audit.dir = aqe_arena_dup(rt->arena, target);
 		return rt->audit.dir ? 0 : nomem(e);
 	}
@@ -112,7 +116,8 @@ static int find(struct shim_rt *rt, struct aqe_err *e)
 	return rc;
 }
 
-int shim_audit_find(struct shim_rt *rt, struct aqe_err *e)
+/* In the record, because later calls have less environment. */
+static int find_wanted(struct shim_rt *rt, struct aqe_err *e)
 {
 	int rc = 0;
 
@@ -121,22 +126,31 @@ int shim_audit_find(struct shim_rt *rt, struct aqe_err *e)
 	return rt->audit.mode == HARD_AUDIT_REQUIRED ? rc : 0;
 }
 
-/* Keeps the link up to date; the usual place of root needs none. */
-static void remember(struct shim_rt *rt)
+static bool has_link(const struct shim_rt *rt, const char *name, const char *want)
 {
-	char target[PATH_MAX], tmp[32];
-	bool linked = link_target(rt, target);
+	char target[PATH_MAX];
 
-	if (rt->state.fd < 0 || (linked && strcmp(target, rt->audit.dir) == 0))
-		return;
-	if (strcmp(rt->audit.dir, AUDIT_DIR_SYSTEM) == 0) {
+	return read_link(rt, name, target) && strcmp(target, want) == 0;
+}
+
+/* Exchanges a link of the state folder; one that fails is made by the next call. */
+static void set_link(struct shim_rt *rt, const char *name, const char *target)
+{
+	char tmp[32];
+
+	(void)snprintf(tmp, sizeof(tmp), "%s.%d", name, (int)getpid());
+	if (symlinkat(target, rt->state.fd, tmp) == 0 &&
+	    renameat(rt->state.fd, tmp, rt->state.fd, name) < 0)
+		(void)unlinkat(rt->state.fd, tmp, 0);
+}
+
+/* Root's usual place needs no link. */
+static void remember_place(struct shim_rt *rt)
+{
+	if (strcmp(rt->audit.dir, AUDIT_DIR_SYSTEM) == 0)
 		(void)unlinkat(rt->state.fd, SHIM_AUDIT_LINK, 0); /* mostly there is none */
-		return;
-	}
-	(void)snprintf(tmp, sizeof(tmp), SHIM_AUDIT_LINK ".%d", (int)getpid());
-	if (symlinkat(rt->audit.dir, rt->state.fd, tmp) == 0 &&
-	    renameat(rt->state.fd, tmp, rt->state.fd, SHIM_AUDIT_LINK) < 0)
-		(void)unlinkat(rt->state.fd, tmp, 0); /* the next call tries again */
+	else if (!has_link(rt, SHIM_AUDIT_LINK, rt->audit.dir))
+		set_link(rt, SHIM_AUDIT_LINK, rt->audit.dir);
 }
 
 /* ---- storing ---- */
@@ -158,11 +172,14 @@ static int store(struct shim_rt *rt, struct audit_row *rows, size_t n, unsigned 
 	if (rt->audit.mode == HARD_AUDIT_OFF)
 		return 0;
 	if (rt->audit.failed)
-		return aqe_err_set(e, AQE_E_SYS, 0, "audit log: could not be written before");
+		return rt->audit.mode == HARD_AUDIT_OPTIONAL
+			       ? 0
+			       : aqe_err_set(e, AQE_E_SYS, 0,
+					     "not recorded: the audit log failed before");
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = audit_row_fit(&rows[i], rt->arena, e);
 	if (rc == 0)
-		rc = shim_audit_find(rt, e);
+		rc = find_wanted(rt, e);
 	if (rc == 0 && rt->audit.dir) {
 		open_state(rt);
 		o.dir = rt->audit.dir;
@@ -185,11 +202,6 @@ static struct audit_row row(const struct shim_rt *rt, enum audit_kind kind,
 	return r;
 }
 
-static const char *place(struct aqe_arena *a, const struct hard_where *w)
-{
-	return w->file ? aqe_arena_fmt(a, "%s:%u", w->file, w->line) : NULL;
-}
-
 static int waiver_row(struct shim_rt *rt, const struct hard_waiver *w, struct audit_row *ret,
 		      struct aqe_err *e)
 {
@@ -200,7 +212,6 @@ static int waiver_row(struct shim_rt *rt, const struct hard_waiver *w, struct au
 	shim_meta_init(&m, rt->arena);
 	shim_meta_str(&m, "owner", w->owner);
 	shim_meta_str(&m, "expires", until);
-	shim_meta_str(&m, "where", place(rt->arena, &w->where));
 	*ret = row(rt, AUDIT_WAIVER, AUDIT_ALLOWED);
 	ret->waiver = ret->rule = HARDENING_PROFILE[w->prop].id;
 	ret->reason = w->reason;
@@ -221,7 +232,7 @@ static int waiver_rows(struct shim_rt *rt, const struct hard_waiver *const *list
 	return 0;
 }
 
-/* ---- create and start ---- */
+/* ---- policies ---- */
 
 static int policy_row(struct shim_rt *rt, const struct hard_policy *p, struct audit_row *ret,
 		      struct aqe_err *e)
@@ -244,6 +255,71 @@ static int policy_row(struct shim_rt *rt, const struct hard_policy *p, struct au
 	return ret->meta ? 0 : nomem(e);
 }
 
+/* "DIGEST@INODE" of policy and log: another log has not seen the policy. */
+static const char *policy_mark(struct shim_rt *rt)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (snprintf(path, sizeof(path), "%s/" AUDIT_DB_FILE, rt->audit.dir) >= PATH_MAX ||
+	    stat(path, &st) < 0)
+		return NULL;
+	return aqe_arena_fmt(rt->arena, "%s@%llu", rt->audit.base.policy,
+			     (unsigned long long)st.st_ino);
+}
+
+int shim_audit_loaded(struct shim_rt *rt, const struct hard_policy *policy, struct aqe_err *e)
+{
+	struct audit_row r;
+	const char *mark;
+	int rc = find_wanted(rt, e);
+
+	if (rc < 0 || rt->audit.mode == HARD_AUDIT_OFF || !rt->audit.dir)
+		return rc;
+	remember_place(rt);
+	mark = policy_mark(rt);
+	if (mark && has_link(rt, SHIM_AUDIT_POLICY, mark))
+		return 0;
+	rc = policy_row(rt, policy, &r, e);
+	if (rc == 0)
+		rc = store(rt, &r, 1, rt->audit.mode == HARD_AUDIT_REQUIRED ? 0 : BEST_EFFORT, e);
+	mark = rc == 0 && !rt->audit.failed ? policy_mark(rt) : NULL;
+	if (mark)
+		set_link(rt, SHIM_AUDIT_POLICY, mark);
+	return rc;
+}
+
+/* ---- create and start ---- */
+
+static int unfit(struct shim_rt *rt, int sys, const char *why, struct aqe_err *e)
+{
+	const struct audit_opts o = { .dir = rt->audit.dir, .spare_dir = rt->state.path };
+	struct aqe_err ignored = AQE_ERR_INIT;
+
+	rt->audit.failed = true;
+	if (rt->audit.mode != HARD_AUDIT_REQUIRED)
+		return 0;
+	(void)!audit_lost_add(&o, 1, why, &ignored);
+	return aqe_err_set(e, AQE_E_SYS, sys, "not recorded: audit log '%s': %s", rt->audit.dir,
+			   why);
+}
+
+/* What is seen at a glance is refused before anything is made; `start` finds out the rest. */
+static int glance(struct shim_rt *rt, struct aqe_err *e)
+{
+	struct statvfs fs;
+	uint64_t left;
+
+	if (statvfs(rt->audit.dir, &fs) < 0)
+		return errno == ENOENT ? 0 : unfit(rt, errno, "cannot be looked at", e);
+	if (fs.f_flag & ST_RDONLY)
+		return unfit(rt, 0, "read-only", e);
+	left = geteuid() == 0 ? fs.f_bfree : fs.f_bavail; /* root may use the reserve */
+	if (left * fs.f_frsize < SPACE_MIN)
+		return unfit(rt, 0, "disk full", e);
+	return 0;
+}
+
 /* Who it is, for both enforcing and observing. */
 static void meta_identity(struct shim_meta *m, const struct shim_judged *j)
 {
@@ -256,60 +332,45 @@ static void meta_identity(struct shim_meta *m, const struct shim_judged *j)
 
 int shim_audit_created(struct shim_rt *rt, const struct shim_judged *j, struct aqe_err *e)
 {
-	struct audit_row rows[ROWS_MAX], *start;
 	struct shim_meta m;
-	size_t n = 1, changes;
-	int rc = policy_row(rt, j->policy, &rows[0], e);
 
-	if (rc == 0)
-		rc = waiver_rows(rt, j->waived, rows, &n, e);
-	if (rc < 0)
-		return rc;
+	if (rt->audit.mode == HARD_AUDIT_OFF)
+		return 0;
 	shim_meta_init(&m, rt->arena);
 	meta_identity(&m, j);
-	changes = shim_meta_changes(&m, "", j->in, j->out);
-	start = &rows[n++];
-	*start = row(rt, AUDIT_START, changes ? AUDIT_CHANGED : AUDIT_ALLOWED);
-	start->meta = shim_meta_text(&m);
-	if (!start->meta)
+	rt->audit.changed = shim_meta_changes(&m, "", j->in, j->out) > 0;
+	rt->audit.start = shim_meta_text(&m);
+	if (!rt->audit.start)
 		return nomem(e);
-	rc = store(rt, rows, n, NO_FLUSH, e);
-	if (rc == 0 && rt->audit.dir)
-		remember(rt);
-	return rc;
+	return rt->audit.dir && !rt->audit.failed ? glance(rt, e) : 0;
 }
 
-/* The waivers in `waived` that `create` has no row of. */
-static size_t new_waivers(const struct shim_record *rec, const struct hard_waiver *const *waived,
-			  const struct hard_waiver **ret)
+/* The record's waiver for a property, if it was used. */
+static const struct hard_waiver *used_waiver(const struct shim_record *rec, int prop,
+					     const struct hard_waiver *by_effect)
 {
-	size_t n = 0;
-
-	for (int p = 0; p < HARD_PROP_COUNT; p++) {
-		ret[p] = rec->waived[p] ? NULL : waived[p];
-		n += ret[p] != NULL;
+	for (size_t i = 0; !by_effect && rec->waived[prop] && i < rec->n_waivers; i++) {
+		if (rec->waivers[i].prop == (enum hard_prop)prop)
+			return &rec->waivers[i];
 	}
-	return n;
+	return by_effect;
 }
 
 int shim_audit_started(struct shim_rt *rt, const struct shim_record *rec,
-		       const struct aqe_json *spec, const struct hard_waiver *const *waived,
-		       struct aqe_err *e)
+		       const struct hard_waiver *const *waived, struct aqe_err *e)
 {
-	const struct hard_waiver *fresh[HARD_PROP_COUNT];
+	const struct hard_waiver *used[HARD_PROP_COUNT];
 	struct audit_row rows[ROWS_MAX];
-	struct shim_meta m;
 	size_t n = 0;
-	int rc = new_waivers(rec, waived, fresh) ? waiver_rows(rt, fresh, rows, &n, e) : 0;
+	int rc;
 
+	for (int p = 0; p < HARD_PROP_COUNT; p++)
+		used[p] = used_waiver(rec, p, waived[p]);
+	rc = waiver_rows(rt, used, rows, &n, e);
 	if (rc < 0)
 		return rc;
-	shim_meta_init(&m, rt->arena);
-	shim_meta_command(&m, aqe_json_get(spec, "process"));
-	rows[n] = row(rt, AUDIT_START, AUDIT_ALLOWED);
-	rows[n].meta = shim_meta_text(&m);
-	if (!rows[n++].meta)
-		return nomem(e);
+	rows[n] = row(rt, AUDIT_START, rec->changed ? AUDIT_CHANGED : AUDIT_ALLOWED);
+	rows[n++].meta = rec->audit_start;
 	return store(rt, rows, n, 0, e);
 }
 
@@ -398,22 +459,35 @@ void shim_audit_refused(struct shim_rt *rt, const struct hard_report *report, st
 		(void)aqe_buf_addf(text, "\n(this refusal was %s)", e.text);
 }
 
+/* Since `create`, by the clock that nobody sets. */
+static int64_t lived_ns(const struct shim_record *rec)
+{
+	const long hz = sysconf(_SC_CLK_TCK); /* the unit of a process's start time */
+	struct timespec ts = { 0, 0 };
+	int64_t ns, now;
+
+	if (hz <= 0 || rec->creator_start > (uint64_t)(INT64_MAX / NS_PER_S * hz))
+		return AUDIT_NONE;
+	ns = (int64_t)(rec->creator_start / (uint64_t)hz) * NS_PER_S +
+	     (int64_t)(rec->creator_start % (uint64_t)hz) * (NS_PER_S / hz);
+	(void)clock_gettime(CLOCK_BOOTTIME, &ts); /* cannot fail with a valid clock and pointer */
+	now = (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
+	return now >= ns ? now - ns : AUDIT_NONE;
+}
+
 void shim_audit_stopped(struct shim_rt *rt, const struct shim_record *rec, int64_t status)
 {
 	struct aqe_err ignored = AQE_ERR_INIT;
 	struct audit_row r;
 	struct stat st;
-	int64_t lived;
 
 	shim_audit_record(rt, rec);
 	/* a log that was moved away must not be made again by the last word of an old container */
 	if (!rt->audit.dir || lstat(rt->audit.dir, &st) < 0)
 		return;
-	lived = AQE_CLOCK_SYSTEM.now_s(AQE_CLOCK_SYSTEM.self) - rec->created_s;
 	r = row(rt, AUDIT_STOP, AUDIT_ALLOWED);
 	r.status = status;
-	if (lived >= 0 && lived < INT64_MAX / NS_PER_S)
-		r.duration_ns = lived * NS_PER_S;
+	r.duration_ns = lived_ns(rec);
 	(void)!store(rt, &r, 1, BEST_EFFORT | NO_FLUSH, &ignored);
 }
 
@@ -428,13 +502,11 @@ void shim_audit_observed(struct shim_rt *rt, const struct shim_judged *j,
 {
 	const enum audit_kind kind = observed_kinds[rt->av.verb];
 	struct aqe_err ignored = AQE_ERR_INIT;
-	struct audit_row rows[2], *r = rows;
+	struct audit_row r = row(rt, kind, AUDIT_ALLOWED);
 	struct shim_meta m;
 
 	if (kind == AUDIT_KIND_ANY)
 		return;
-	if (j && policy_row(rt, j->policy, r, &ignored) == 0)
-		r++;
 	shim_meta_init(&m, rt->arena);
 	shim_meta_str(&m, "mode", "observe");
 	if (j) {
@@ -442,12 +514,8 @@ void shim_audit_observed(struct shim_rt *rt, const struct shim_judged *j,
 		meta_identity(&m, j);
 		shim_meta_findings(&m, &j->report);
 	}
-	*r = row(rt, kind, AUDIT_ALLOWED);
-	r->reason = fault && fault->text[0] ? fault->text : NULL;
-	r->meta = shim_meta_text(&m);
-	if (!r->meta)
-		return;
-	(void)!store(rt, rows, (size_t)(r - rows) + 1, BEST_EFFORT | NO_FLUSH, &ignored);
-	if (rt->audit.dir && j)
-		remember(rt);
+	r.reason = fault && fault->text[0] ? fault->text : NULL;
+	r.meta = shim_meta_text(&m);
+	if (r.meta)
+		(void)!store(rt, &r, 1, BEST_EFFORT | NO_FLUSH, &ignored);
 }

@@ -14,9 +14,10 @@
 struct shim_rt;
 struct shim_judged;
 
-/* Link in the state folder to the log that was used last, for calls that know neither policy nor
- * record. */
-#define SHIM_AUDIT_LINK ".audit"
+/* Links in the state folder: to the log that was used last, for calls that know neither policy nor
+ * record; and the policy that was recorded last, with the log's inode. */
+#define SHIM_AUDIT_LINK   ".audit"
+#define SHIM_AUDIT_POLICY ".policy"
 
 /* What a call knows of itself so far; part of struct shim_rt. */
 struct shim_audit {
@@ -24,38 +25,39 @@ struct shim_audit {
 	const char *dir;       /* of the log, absolute; NULL: not found yet */
 	uint32_t sign_every;   /* 0: the log's own default */
 	struct audit_row base; /* container, agent, image, policy and verb of every row */
+	const char *start;     /* metadata of the start that `create` prepared, for the record */
+	bool changed;          /* the document was changed */
 	bool failed; /* a row could not be stored: the log is not waited for twice in one call */
 };
 #define SHIM_AUDIT_INIT                                                                         \
 	{                                                                                       \
 		HARD_AUDIT_REQUIRED, NULL, 0, AUDIT_ROW_INIT(AUDIT_KIND_ANY, AUDIT_ACTION_ANY), \
-			false,                                                                  \
+			NULL, false, false,                                                     \
 	}
 
-/* ---- learning: each adds to what is known; texts are copied into rt->arena ---- */
+/* ---- learning: each adds to what is known ---- */
 
 /* The verb and the container's id, from the words. */
 void shim_audit_words(struct shim_rt *rt);
-/* Which log, how strict, and the policy's digest. */
+/* Which log, and how strict. */
 void shim_audit_policy(struct shim_rt *rt, const struct hard_policy *policy);
 void shim_audit_record(struct shim_rt *rt, const struct shim_record *rec);
 /* Image and agent; `j` may have been judged in part. */
 void shim_audit_judged(struct shim_rt *rt, const struct shim_judged *j);
-/* The log's folder, found when it is not known. AQE_E_ABSENT when nothing names one and the policy
- * requires a log. */
-AQE_MUST_CHECK int shim_audit_find(struct shim_rt *rt, struct aqe_err *e);
 
 /* ---- decisions ----
  * 0: stored, or the policy wants no record of it. A negative code: refuse, with the text of `e`. */
 
-/* `create`: a policy that was not the last one recorded, the waivers in use, what was changed. May
- * be lost in a power cut, until the row of `start` is stored: no process of the container's runs
- * before. */
+/* A policy is about to decide: a row when it is not the one recorded last. */
+AQE_MUST_CHECK int shim_audit_loaded(struct shim_rt *rt, const struct hard_policy *policy,
+				     struct aqe_err *e);
+/* `create`: finds the log for the record, looks whether a row could be stored, and prepares that of
+ * the start. It is stored by `start`: no process of the container's runs before. */
 AQE_MUST_CHECK int shim_audit_created(struct shim_rt *rt, const struct shim_judged *j,
 				      struct aqe_err *e);
-/* `start`: waivers that only the kernel's answer used, and the start. */
+/* `start`: a row for each waiver in use, by the document or by the kernel's answer (`waived`), and
+ * the start. */
 AQE_MUST_CHECK int shim_audit_started(struct shim_rt *rt, const struct shim_record *rec,
-				      const struct aqe_json *spec,
 				      const struct hard_waiver *const *waived, struct aqe_err *e);
 /* `before` is the process as asked for, `after` as it will run. */
 AQE_MUST_CHECK int shim_audit_exec(struct shim_rt *rt, const struct aqe_json *before,

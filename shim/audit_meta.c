@@ -10,7 +10,7 @@
 #include "shim/core/text.h"
 
 #define PLACE_MAX    512
-#define FINDINGS_MAX 12288 /* bytes of all findings: the rest of AUDIT_META_MAX is for others */
+#define FINDINGS_MAX (AUDIT_META_MAX - 2048) /* bytes of all findings: the rest is for others */
 
 void shim_meta_init(struct shim_meta *m, struct aqe_arena *arena)
 {
@@ -33,10 +33,20 @@ static void set(struct shim_meta *m, struct aqe_json *obj, const char *name, str
 		m->failed = true;
 }
 
+/* At most `max` bytes of a text, not cut inside a character, nor after one that is none. */
+static char *cut(struct shim_meta *m, const char *value, size_t max)
+{
+	size_t n = strnlen(value, max), bad = 0;
+
+	return aqe_arena_ndup(m->arena, value, aqe_utf8_ok(value, n, &bad) ? n : bad);
+}
+
 static void set_str(struct shim_meta *m, struct aqe_json *obj, const char *name, const char *value)
 {
+	char *shown = value ? cut(m, value, SHIM_META_STR_MAX) : NULL;
+
 	if (value)
-		set(m, obj, name, aqe_json_new_str(m->arena, value));
+		set(m, obj, name, shown ? aqe_json_new_str(m->arena, shown) : NULL);
 }
 
 void shim_meta_str(struct shim_meta *m, const char *name, const char *value)
@@ -174,16 +184,11 @@ void shim_meta_command(struct shim_meta *m, const struct aqe_json *process)
 {
 	const char *name = aqe_json_str(aqe_json_item(aqe_json_get(process, "args"), 0));
 	const char *slash = name ? strrchr(name, '/') : NULL;
-	size_t n, bad = 0;
 	char *shown;
 
 	if (!name)
 		return;
-	name = slash ? slash + 1 : name;
-	n = strnlen(name, SHIM_AUDIT_COMMAND_MAX);
-	if (!aqe_utf8_ok(name, n, &bad))
-		n = bad; /* cut inside a character */
-	shown = aqe_arena_ndup(m->arena, name, n);
+	shown = cut(m, slash ? slash + 1 : name, SHIM_META_COMMAND_MAX);
 	m->failed = m->failed || !shown;
 	shim_meta_str(m, "command", shown);
 }

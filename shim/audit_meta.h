@@ -11,7 +11,8 @@
 #include "shim/core/arena.h"
 #include "shim/core/json.h"
 
-#define SHIM_AUDIT_COMMAND_MAX 128 /* bytes shown of a command's name */
+#define SHIM_META_STR_MAX     1024 /* bytes kept of a text */
+#define SHIM_META_COMMAND_MAX 128  /* and of a command's name */
 
 /* An object under construction; the first failure is sticky. */
 struct shim_meta {

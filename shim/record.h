@@ -72,7 +72,9 @@ struct shim_record {
 	enum hard_audit_mode audit_mode;
 	const char *audit_dir;
 	uint32_t audit_sign_every;
-	bool waived[HARD_PROP_COUNT]; /* waivers that `create` used, and recorded */
+	const char *audit_start;      /* metadata of the start's row */
+	bool changed;                 /* the document was changed */
+	bool waived[HARD_PROP_COUNT]; /* waivers that `create` used */
 };
 
 /* Opens the state folder; makes it when `make`. AQE_E_ABSENT: not there (only without `make`);

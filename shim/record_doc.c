@@ -40,6 +40,7 @@ static const struct {
 	{ "cgroupsPath", offsetof(struct shim_record, cgroups_path), false },
 	{ "agentId", offsetof(struct shim_record, agent_id), false },
 	{ "auditDir", offsetof(struct shim_record, audit_dir), false },
+	{ "auditStart", offsetof(struct shim_record, audit_start), false },
 };
 
 static const char **string_at(void *record, size_t i)
@@ -123,6 +124,7 @@ static void put_audit(struct out *o, struct aqe_json *doc, const struct shim_rec
 
 	put_str(o, doc, "audit", audit_names[r->audit_mode]);
 	put_u64(o, doc, "auditSignEvery", r->audit_sign_every);
+	put(o, doc, "changed", aqe_json_new_bool(o->a, r->changed));
 	for (int p = 0; p < HARD_PROP_COUNT; p++) {
 		if (r->waived[p] &&
 		    (!list ||
@@ -348,6 +350,7 @@ static int get_audit(const struct aqe_json *doc, struct shim_record *r, struct a
 
 	if (aqe_json_get_str(doc, "audit", &mode, e) < 0 ||
 	    aqe_json_get_u64(doc, "auditSignEvery", UINT32_MAX, &every, e) < 0 ||
+	    aqe_json_get_bool(doc, "changed", &r->changed, e) < 0 ||
 	    aqe_json_get_array(doc, "waived", &list, e) < 0)
 		return AQE_E_MALFORMED;
 	while (i < AQE_COUNT(audit_names) && strcmp(mode, audit_names[i]) != 0)

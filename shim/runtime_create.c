@@ -50,7 +50,7 @@ static int open_place(struct shim_rt *rt, struct aqe_err *e)
 	return shim_state_open(rt->arena, rt->envp, true, &rt->state, e);
 }
 
-/* Everything that writes, the audit row last. 0, or a code; the report of `j` tells whether it was
+/* Everything that writes. 0, or a code; the report of `j` tells whether it was
  * a refusal. */
 static int commit(struct shim_rt *rt, struct shim_judged *j, struct shim_record *rec,
 		  struct aqe_err *e)
@@ -61,12 +61,10 @@ static int commit(struct shim_rt *rt, struct shim_judged *j, struct shim_record 
 		rc = write_document(rt, j, e);
 	if (rc < 0 || !hard_report_ok(&j->report))
 		return rc;
-	rc = shim_audit_find(rt, e); /* for the record: later calls have less environment */
+	rc = shim_audit_created(rt, j, e);
 	if (rc == 0)
 		rc = shim_judge_record(rt, j, rec, e);
-	if (rc == 0)
-		rc = shim_record_save(rt->arena, &rt->dir, rec, e);
-	return rc < 0 ? rc : shim_audit_created(rt, j, e);
+	return rc < 0 ? rc : shim_record_save(rt->arena, &rt->dir, rec, e);
 }
 
 /* A refused container leaves nothing; the directory is ours only when the claim succeeded. */
@@ -88,14 +86,14 @@ static void observe(struct shim_rt *rt, struct hard_policy *policy)
 
 	if (rc < 0)
 		return;
+	(void)!shim_audit_loaded(rt, policy, &ignored);
 	rc = shim_judge(rt, policy, &j, &e);
 	shim_pin_done(&j);
 	shim_audit_judged(rt, &j);
 	shim_audit_observed(rt, &j, rc < 0 ? &e : NULL);
 	if (!j.in || !policy->runtime_path)
 		return;
-	if (shim_audit_find(rt, &ignored) == 0 && shim_claim(rt, &ignored) == 0 &&
-	    shim_judge_record(rt, &j, &rec, &ignored) == 0)
+	if (shim_claim(rt, &ignored) == 0 && shim_judge_record(rt, &j, &rec, &ignored) == 0)
 		(void)!shim_record_save(rt->arena, &rt->dir, &rec, &ignored);
 }
 
@@ -109,6 +107,8 @@ static int prepare(struct shim_rt *rt, struct hard_policy *policy, struct shim_r
 
 	if (rc == 0)
 		rc = open_place(rt, &e);
+	if (rc == 0)
+		rc = shim_audit_loaded(rt, policy, &e);
 	if (rc == 0)
 		rc = shim_judge(rt, policy, &j, &e);
 	shim_audit_judged(rt, &j);

@@ -350,6 +350,8 @@ int shim_judge_record(struct shim_rt *rt, const struct shim_judged *j, struct sh
 		.audit_mode = rt->audit.mode,
 		.audit_dir = rt->audit.dir,
 		.audit_sign_every = rt->audit.sign_every,
+		.audit_start = rt->audit.start,
+		.changed = rt->audit.changed,
 	};
 	for (int p = 0; p < HARD_PROP_COUNT; p++)
 		ret->waived[p] = j->waived[p] != NULL;

@@ -153,7 +153,7 @@ int shim_effect_created(struct shim_rt *rt, struct shim_effect *fx)
 		return rc;
 	/* the container has its own mounts now */
 	shim_pin_release(rt->dir.path);
-	if (shim_audit_started(rt, &fx->rec, fx->spec, fx->waived, &e) == 0)
+	if (shim_audit_started(rt, &fx->rec, fx->waived, &e) == 0)
 		return 0;
 	if (!shim_effect_abort(rt, fx->pid))
 		return SHIM_EFFECT_RUNNING;

@@ -52,6 +52,13 @@ static struct shim_record full(const struct hard_waiver *waivers, size_t n)
 		.n_binds = 2,
 		.waivers = waivers,
 		.n_waivers = n,
+		.agent_id = "me",
+		.audit_mode = HARD_AUDIT_OPTIONAL,
+		.audit_dir = "/var/lib/aqe-shim/audit",
+		.audit_sign_every = 10,
+		.audit_start = "{\"a\":\"\\n\"}",
+		.changed = true,
+		.waived = { [HARD_DIGEST] = true, [HARD_MISSING_FIELD] = true },
 	};
 }
 
@@ -94,6 +101,13 @@ static void assert_same(const struct shim_record *x, const struct shim_record *y
 	ck_assert_int_eq(x->by_run, y->by_run);
 	ck_assert_uint_eq(x->n_binds, y->n_binds);
 	ck_assert_uint_eq(x->n_waivers, y->n_waivers);
+	ck_assert_pstr_eq(x->agent_id, y->agent_id);
+	ck_assert_int_eq(x->audit_mode, y->audit_mode);
+	ck_assert_pstr_eq(x->audit_dir, y->audit_dir);
+	ck_assert_uint_eq(x->audit_sign_every, y->audit_sign_every);
+	ck_assert_pstr_eq(x->audit_start, y->audit_start);
+	ck_assert_int_eq(x->changed, y->changed);
+	ck_assert_mem_eq(x->waived, y->waived, sizeof(x->waived));
 }
 
 START_TEST(record__survives_writing_and_reading)
