@@ -248,6 +248,7 @@ END_TEST
 START_TEST(fill__ends_before_it_is_too_large)
 {
 	enum { ROWS = 200, META = 8000 };
+	static struct audit_row many[ROWS];
 	struct shim_ship_batch b = { .body = AQE_BUF_INIT(2 * SHIM_SHIP_BYTES) };
 	AUDIT_AUTO_LOG struct audit_log *log = NULL;
 	struct shim_ship_position p = { .seq = 0 };
@@ -256,11 +257,10 @@ START_TEST(fill__ends_before_it_is_too_large)
 
 	(void)snprintf(meta, META, "{\"x\":\"%0*d\"}", META - 100, 0);
 	for (size_t i = 0; i < ROWS; i++) {
-		struct audit_row r = AUDIT_ROW_INIT(AUDIT_SYSTEM, AUDIT_ALLOWED);
-
-		r.meta = meta;
-		log_add(&r, 1);
+		many[i] = (struct audit_row)AUDIT_ROW_INIT(AUDIT_SYSTEM, AUDIT_ALLOWED);
+		many[i].meta = meta;
 	}
+	log_add(many, ROWS);
 	log = open_log();
 	do {
 		ck_assert_ok(shim_ship_fill(log, &p, 1000, &b, &err), err);
