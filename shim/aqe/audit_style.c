@@ -69,6 +69,7 @@ static const char CONTENTS[] =
 	"td{padding:6px 10px 6px 0;border-bottom:1px solid var(--faint);vertical-align:top;"
 	"overflow-wrap:anywhere}\n"
 	"tr:last-child td{border-bottom:0}\n"
+	"table.rows{min-width:720px}\n"
 	".n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\n"
 	".bar{width:24%}td.bar{vertical-align:middle}.tally td:first-child{width:46%}\n"
 	"time,.nowrap{white-space:nowrap;font-variant-numeric:tabular-nums}\n"
@@ -104,6 +105,7 @@ static const char MEDIA[] =
 	"section{border:0;border-top:1px solid var(--line);border-radius:0;padding:12px 0;"
 	"margin:0}.pair{gap:24px;margin:0}.tile{padding:6px 10px}.tile b{font-size:17px}"
 	".verdict,.tile,.chart,tr,dl{break-inside:avoid}h2,h3,.legend{break-after:avoid}"
-	"thead{display:table-header-group}.scroll{overflow:visible}.chart{min-width:0}}\n";
+	"thead{display:table-header-group}.scroll{overflow:visible}.chart,table.rows{min-width:0}}"
+	"\n";
 
 const char *const SHIM_REPORT_STYLE[] = { COLOURS, LAYOUT, CONTENTS, MEDIA, NULL };
