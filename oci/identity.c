@@ -16,7 +16,7 @@
 static const char *const ENGINE_NAMES[] = {
 	[OCI_ENGINE_NONE] = "none",       [OCI_ENGINE_PODMAN] = "podman",
 	[OCI_ENGINE_DOCKER] = "docker",   [OCI_ENGINE_CONTAINERD] = "containerd",
-	[OCI_ENGINE_BUILDAH] = "buildah",
+	[OCI_ENGINE_BUILDAH] = "buildah", [OCI_ENGINE_AQE] = "aqe",
 };
 
 const char *oci_engine_name(enum oci_engine engine)
@@ -97,6 +97,7 @@ static const struct row {
 	{ OCI_ENGINE_PODMAN, is_podman, oci_identify_podman },
 	{ OCI_ENGINE_DOCKER, is_docker, oci_identify_docker },
 	{ OCI_ENGINE_CONTAINERD, is_containerd, identify_containerd },
+	{ OCI_ENGINE_AQE, oci_is_aqe, oci_identify_aqe },
 	{ OCI_ENGINE_NONE, is_any, identify_none },
 };
 

@@ -16,10 +16,15 @@ enum oci_engine {
 	OCI_ENGINE_DOCKER,     /* dockerd, overlay2 graph driver */
 	OCI_ENGINE_CONTAINERD, /* ctr, CRI, docker's containerd store: identity not read yet */
 	OCI_ENGINE_BUILDAH,    /* buildah RUN: nothing identifies the image */
+	OCI_ENGINE_AQE,        /* aqe's own store of unpacked images */
 };
 const char *oci_engine_name(enum oci_engine engine);
 
 #define OCI_ENGINE_DIRS_MAX 4
+
+/* aqe's own folder: unpacked images are below "store/" there, each named after the hash of its
+ * config. A compiled-in place, so that a tree of the same shape elsewhere proves nothing. */
+#define OCI_STORE_DATA "/var/lib/aqe-shim"
 
 /* All strings live in the arena given to oci_identify(). */
 struct oci_identity {

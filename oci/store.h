@@ -85,6 +85,8 @@ AQE_MUST_CHECK int oci_diff_ids(struct oci_probe *p, const struct aqe_json *conf
 /* The engines, in their own files. */
 AQE_MUST_CHECK int oci_identify_podman(struct oci_probe *p);
 AQE_MUST_CHECK int oci_identify_docker(struct oci_probe *p);
+AQE_MUST_CHECK int oci_identify_aqe(struct oci_probe *p);
+bool oci_is_aqe(struct oci_probe *p);
 /* Splits "<root>/<driver>-containers/<id>/userdata"; false when `path` has another form, and for
  * want of memory. Strings in `a`. */
 bool oci_split_userdata(struct aqe_arena *a, const char *path, const char *id,

@@ -205,7 +205,7 @@ static int get_mode(const struct aqe_json *doc, struct shim_record *r, struct aq
 	int rc = need_str(doc, "mode", &name, e);
 
 	if (rc > 0)
-		rc = need_u64(doc, "engine", OCI_ENGINE_BUILDAH, &engine, e);
+		rc = need_u64(doc, "engine", OCI_ENGINE_AQE, &engine, e);
 	if (rc < 0)
 		return rc;
 	r->engine = (enum oci_engine)engine;

@@ -59,7 +59,7 @@ AQE_MUST_CHECK int aqe_fs_write_all(int fd, const void *p, size_t n, struct aqe_
 AQE_MUST_CHECK int aqe_fs_ensure_dir(int dirfd, const char *name, mode_t mode, int *ret_fd,
 				     struct aqe_err *e);
 /* Removes `name` below `dirfd` with all below it; follows no link, crosses no mount. Absent is
- * success. At most 32 levels and 100,000 entries. */
+ * success. At most 136 levels and 2,000,000 entries. */
 AQE_MUST_CHECK int aqe_fs_remove_tree(int dirfd, const char *name, struct aqe_err *e);
 /* The canonical path of an open descriptor (from /proc/self/fd). */
 AQE_MUST_CHECK int aqe_fs_fd_path(int fd, struct aqe_buf *b, struct aqe_err *e);

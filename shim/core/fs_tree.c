@@ -14,8 +14,8 @@
 #include "shim/core/fs.h"
 #include "shim/core/text.h"
 
-#define LEVELS_MAX  32
-#define ENTRIES_MAX 100000
+#define LEVELS_MAX  136
+#define ENTRIES_MAX 2000000
 
 struct level {
 	DIR *dir;
