@@ -9,5 +9,7 @@ const struct shim_aqe_command SHIM_AQE_COMMANDS[] = {
 	  shim_cmd_egress },
 	{ "policy", "what agents may reach: show, check, match, simulate, serve", shim_cmd_policy },
 	{ "profile", "print the frozen profile", shim_cmd_profile },
+	{ "sandbox", "agent containers: create, run, list, stats, top, stop, logs, ...",
+	  shim_cmd_sandbox },
 };
 const size_t SHIM_AQE_COMMANDS_COUNT = sizeof(SHIM_AQE_COMMANDS) / sizeof(SHIM_AQE_COMMANDS[0]);

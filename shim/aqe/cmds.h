@@ -18,5 +18,6 @@ extern const size_t SHIM_AQE_COMMANDS_COUNT;
 int shim_cmd_audit(int argc, char **argv);
 int shim_cmd_egress(int argc, char **argv);
 int shim_cmd_policy(int argc, char **argv);
+int shim_cmd_sandbox(int argc, char **argv);
 
 #endif

@@ -12,6 +12,7 @@
 #include "shim/core/cleanup.h"
 #include "shim/core/fs.h"
 #include "shim/core/text.h"
+#include "shim/sandbox/layout.h"
 
 #define CONFIG_MAX ((size_t)4 << 20)
 #define NS_PER_MS  1000000
@@ -215,6 +216,19 @@ static int unpack(struct aqe_arena *a, const struct shim_place *place, const str
 	return shim_image_open(a, place, img.id, ret, e);
 }
 
+/* A layout's folder says at once which image it holds; one that is in the store already is not
+ * unpacked again. */
+static bool is_known(struct aqe_arena *a, const struct shim_place *place, const struct source *s,
+		     int source_fd, struct shim_image *ret)
+{
+	struct shim_layout l;
+	struct stat st;
+
+	return fstat(source_fd, &st) == 0 && S_ISDIR(st.st_mode) &&
+	       shim_layout_read(a, source_fd, s->tag, &l, NULL) == 0 &&
+	       shim_image_open(a, place, l.id, ret, NULL) == 0;
+}
+
 int shim_image_import(struct aqe_arena *a, const struct shim_place *place, const char *ref,
 		      struct shim_image *ret, struct aqe_err *e)
 {
@@ -236,6 +250,8 @@ int shim_image_import(struct aqe_arena *a, const struct shim_place *place, const
 	if (fd < 0)
 		return aqe_err_set(e, errno == ENOENT ? AQE_E_ABSENT : AQE_E_SYS, errno,
 				   "image '%.200s'", s.path);
+	if (is_known(a, place, &s, fd, ret))
+		return 0;
 	rc = unpack(a, place, &s, fd, ret, e);
 	return rc < 0 ? aqe_err_wrap(e, "'%.200s'", ref) : 0;
 }

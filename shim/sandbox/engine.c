@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/sandbox/engine.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/core/text.h"
+
+static const struct shim_engine_ops *const ENGINES[] = { &SHIM_ENGINE_OCI };
+
+const struct shim_engine_ops *shim_engine_find(const char *name)
+{
+	for (size_t i = 0; name && i < AQE_COUNT(ENGINES); i++) {
+		if (aqe_str_eq(ENGINES[i]->name, name))
+			return ENGINES[i];
+	}
+	return NULL;
+}
+
+int shim_engine_shim_path(struct aqe_arena *a, const char **ret, struct aqe_err *e)
+{
+	static const char *const USUAL[] = { "/usr/local/bin/aqe-shim", "/usr/bin/aqe-shim" };
+	const char *from_env = getenv("AQE_SHIM");
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (from_env && from_env[0] == '/') {
+		*ret = from_env;
+		return 0;
+	}
+	self[n > 0 ? n : 0] = '\0';
+	slash = strrchr(self, '/');
+	if (slash) {
+		*slash = '\0';
+		*ret = aqe_arena_fmt(a, "%s/aqe-shim", self);
+		if (*ret && access(*ret, X_OK) == 0)
+			return 0;
+	}
+	for (size_t i = 0; i < AQE_COUNT(USUAL); i++) {
+		*ret = USUAL[i];
+		if (access(USUAL[i], X_OK) == 0)
+			return 0;
+	}
+	return aqe_err_set(e, AQE_E_ABSENT, 0,
+			   "no aqe-shim beside this program or in /usr/local/bin: install it, or "
+			   "set AQE_SHIM");
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The process that watches one sandbox: supervisor, output, limits, health. It can be killed at any
+ * moment: the container goes on, and the next monitor takes over. */
+#ifndef AQE_SANDBOX_MONITOR_H
+#define AQE_SANDBOX_MONITOR_H
+
+#include "shim/sandbox/box.h"
+
+/* In the monitor's process: returns when nothing is left to watch. */
+AQE_MUST_CHECK int shim_monitor_run(struct shim_box *b, struct aqe_err *e);
+
+/* In a command: starts a monitor unless there is one, and waits until it watches. */
+AQE_MUST_CHECK int shim_monitor_ensure(const struct shim_box *b, struct aqe_err *e);
+
+/* One call of the engine, for the monitor's driver: "start", "alive", "stop". Prints why it failed;
+ * returns an enum shim_command_status. */
+int shim_monitor_call(struct shim_box *b, const char *verb);
+
+/* How a container ended, told by the engine: written by "alive", read by the monitor. */
+#define SHIM_LAST_FILE "last.json"
+struct shim_last {
+	int64_t exit_code; /* -1: not known */
+	bool oom_killed;
+};
+extern const struct shim_field SHIM_LAST_FIELDS[];
+
+#endif
