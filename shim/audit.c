@@ -13,6 +13,7 @@
 #include "audit/log.h"
 #include "audit/lost.h"
 #include "shim/aqe/audit_at.h"
+#include "shim/aqe/audit_journal.h"
 #include "shim/audit_meta.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/clock.h"
@@ -186,8 +187,10 @@ static int store(struct shim_rt *rt, struct audit_row *rows, size_t n, unsigned 
 		o.spare_dir = rt->state.path;
 		rc = audit_record(&o, rows, n, e);
 	}
-	if (rc == 0)
+	if (rc == 0) {
+		shim_journal_rows(rows, n);
 		return 0;
+	}
 	rt->audit.failed = true;
 	return rt->audit.mode == HARD_AUDIT_OPTIONAL ? 0 : aqe_err_wrap(e, "not recorded");
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "shim/aqe/audit_journal.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/json.h"
 #include "shim/core/text.h"
@@ -145,7 +146,10 @@ static int store(void *self, const struct netpol_record *r, size_t n, struct aqe
 		if (shim_egress_row(s, &r[i], a, &rows[i], e) < 0)
 			return (int)e->code;
 	}
-	return audit_append_many(s->log, rows, n, e);
+	if (audit_append_many(s->log, rows, n, e) < 0)
+		return (int)e->code;
+	shim_journal_rows(rows, n);
+	return 0;
 }
 
 static void close_nothing(void *self)

@@ -168,6 +168,8 @@ bool shim_journal_send(const char *path, const struct audit_row *rows, size_t n)
 	if (sock < 0)
 		return false;
 	for (size_t i = 0; i < n; i++) {
+		if (rows[i].seq <= 0)
+			continue; /* was left out of the log */
 		aqe_buf_clear(&b);
 		shim_journal_emit(&rows[i], &b);
 		if (aqe_buf_ok(&b, NULL))

@@ -5,6 +5,7 @@
 
 #include "audit/log.h"
 #include "shim/aqe/audit_at.h"
+#include "shim/aqe/audit_journal.h"
 #include "shim/core/cleanup.h"
 
 #define ARENA_MAX ((size_t)64 << 10)
@@ -60,5 +61,9 @@ int shim_policy_audit_write(void *self, const struct shim_rpc_record *r, struct 
 		row.meta = "{\"wouldDeny\":true}";
 	rc = fit ? audit_row_fit(&row, fit, e)
 		 : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for an audit row");
-	return rc ? rc : audit_append(a->log, &row, e);
+	if (rc == 0)
+		rc = audit_append(a->log, &row, e);
+	if (rc == 0)
+		shim_journal_row(&row);
+	return rc;
 }
