@@ -62,11 +62,13 @@ static void put_agent(struct shim_audit_line *l, const struct audit_row *r)
 static void put_subject(struct shim_audit_line *l, const struct audit_row *r)
 {
 	struct aqe_buf *b = &l->subject;
-	const char *id = r->container ? r->container : r->waiver ? r->waiver : r->policy;
+	const char *id = r->container ? r->container : r->waiver;
 
 	if (!r->domain) {
 		if (id)
 			put_id(l, id, b);
+		else if (r->policy)
+			shim_audit_short_id(r->policy, b); /* in full in the other formats */
 		return;
 	}
 	if (r->method)
@@ -84,18 +86,30 @@ static void part(struct aqe_buf *b, const char *between)
 		(void)aqe_buf_puts(b, between);
 }
 
+/* The reason without what the other columns say already: the runtime's begin with "refused: " and
+ * the rule. */
+static void put_reason(struct aqe_buf *b, const struct audit_row *r)
+{
+	static const char refused[] = "refused: ";
+	const char *reason = r->reason;
+
+	if (reason && r->action == AUDIT_REFUSED && aqe_starts(reason, refused))
+		reason += sizeof(refused) - 1;
+	if (r->rule && !aqe_str_eq(r->rule, r->domain) && !(reason && aqe_starts(reason, r->rule)))
+		(void)aqe_buf_puts(b, r->rule);
+	if (reason) {
+		part(b, ": ");
+		(void)aqe_buf_puts(b, reason);
+	}
+}
+
 /* "engine_socket: the engine's socket is mounted", "200, 120 ms", "waiver docs-team". */
 static void put_why(struct shim_audit_line *l, const struct audit_row *r)
 {
 	struct aqe_buf *b = &l->why;
 	char span[SHIM_WHEN_TEXT];
 
-	if (r->rule && !aqe_str_eq(r->rule, r->domain)) /* said already */
-		(void)aqe_buf_puts(b, r->rule);
-	if (r->reason) {
-		part(b, ": ");
-		(void)aqe_buf_puts(b, r->reason);
-	}
+	put_reason(b, r);
 	if (r->status != AUDIT_NONE) {
 		part(b, ", ");
 		(void)aqe_buf_addf(b, "%s%" PRId64, r->kind == AUDIT_REQUEST ? "" : "status ",
@@ -106,7 +120,7 @@ static void put_why(struct shim_audit_line *l, const struct audit_row *r)
 		part(b, ", ");
 		(void)aqe_buf_puts(b, span);
 	}
-	if (r->waiver) {
+	if (r->waiver && !aqe_str_eq(r->waiver, r->rule)) {
 		part(b, ", ");
 		(void)aqe_buf_addf(b, "waiver %s", r->waiver);
 	}

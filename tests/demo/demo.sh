@@ -6,6 +6,7 @@ set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 SHIM=${AQE_SHIM:-$PWD/build/release/aqe-shim}
+AQE=$(dirname "$SHIM")/aqe
 export SHIM
 [ -n "${AQE_SANDBOX-}" ] || exec tests/setup/sandbox.sh "$PWD/tests/demo/demo.sh"
 
@@ -19,7 +20,8 @@ say() { printf '\n== %s\n' "$*"; }
 show() {
 	local rc=0 want=$1
 	shift
-	echo "\$ ${*//$SHIM/aqe-shim}" | sed "s|$DIR/||g"
+	local line=${*//$SHIM/aqe-shim}
+	echo "\$ ${line//$AQE/aqe}" | sed "s|$DIR/||g"
 	"$@" 2>&1 || rc=$?
 	echo "(exit status $rc)"
 	[ "$rc" = "$want" ] || {
@@ -108,6 +110,9 @@ say "2. verify: the same document with one property off, and one that two parser
 show 1 "$SHIM" verify --policy tests/corpus/policy.json tests/corpus/spec/pids-513.json
 show 3 "$SHIM" verify --policy tests/corpus/policy.json tests/corpus/malformed/dup-nnp.json
 
+"$AQE" audit key generate >/dev/null # once, at install
+"$AQE" audit key public >"$DIR/key.pub"
+
 say "3. run: root, capabilities, a writable root, no filter and no limits are asked for; inside is:"
 show 0 "$SHIM" run --bundle "$DIR/agent" agent </dev/null
 
@@ -119,4 +124,10 @@ if [ -n "$(ls /run/aqe-shim)" ]; then
 	echo "demo: something was left in /run/aqe-shim" >&2
 	exit 1
 fi
+say "5. evidence: every decision is a row; the export is checked elsewhere, then one word of it is changed"
+show 0 "$AQE" audit list
+"$AQE" audit export -o "$DIR/evidence.jsonl" 2>/dev/null
+show 0 "$AQE" audit verify --export "$DIR/evidence.jsonl" --public-key "$DIR/key.pub"
+sed -i 's/admin/other/' "$DIR/evidence.jsonl"
+show 1 "$AQE" audit verify --export "$DIR/evidence.jsonl" --public-key "$DIR/key.pub"
 say "nothing was left behind"
