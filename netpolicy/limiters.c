@@ -23,6 +23,7 @@ struct row {
 struct netpol_limiters {
 	struct row *rows; /* open addressing, at most half full */
 	size_t n_rows, n, max;
+	const struct netpol_limiter *last; /* handed out last: still in its caller's hands */
 	bool suspect; /* a state was lost: new keys begin drained */
 	int64_t suspect_until;
 };
@@ -125,7 +126,8 @@ static bool make_place(struct netpol_limiters *t, int64_t now_ns)
 	if (t->n < t->max)
 		return true;
 	for (size_t i = 0; i < t->n_rows; i++) {
-		if (t->rows[i].key && as_new(t->rows[i].limiter, now_ns)) {
+		if (t->rows[i].key && t->rows[i].limiter != t->last &&
+		    as_new(t->rows[i].limiter, now_ns)) {
 			remove_row(t, &t->rows[i]);
 			return true;
 		}
@@ -178,6 +180,7 @@ int netpol_limiters_get(struct netpol_limiters *t, const char *key, const struct
 	}
 	if (!rc)
 		*ret = r->limiter;
+	t->last = r->limiter;
 	return rc;
 }
 

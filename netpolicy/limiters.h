@@ -20,7 +20,8 @@ size_t netpol_limiters_count(const struct netpol_limiters *t);
 
 /* The limiter of a key, made with a full bucket when it is new; one that has other limits than
  * `rate` gets these (netpol_limiter_reconf). When the table is full, a limiter that is as good as
- * new (nothing in its last hour, bucket full) gives way; AQE_E_LIMIT when there is none. */
+ * new (nothing in its last hour, bucket full) gives way; AQE_E_LIMIT when there is none. The
+ * pointer is good until the next call but one: the limiter handed out last never gives way. */
 AQE_MUST_CHECK int netpol_limiters_get(struct netpol_limiters *t, const char *key,
 				       const struct netpol_rate *rate, int64_t now_ns,
 				       struct netpol_limiter **ret, struct aqe_err *e);

@@ -157,8 +157,6 @@ static int add_new_types(struct netpol_build *b, struct aqe_err *e)
 	const struct aqe_json *agents = aqe_json_get(b->sec->root, "agents");
 	int rc = AQE_OK;
 
-	if (agents && agents->type != AQE_JSON_OBJECT)
-		return netpol_policy_fault(b, agents, e, "wanted an object");
 	for (const struct aqe_json *v = agents ? agents->first : NULL; !rc && v; v = v->next) {
 		if (!type_name_ok(v->key))
 			return netpol_policy_fault(
@@ -258,12 +256,17 @@ static const struct {
 
 static int use_section(struct netpol_build *b, const struct netpol_section *sec, struct aqe_err *e)
 {
+	const struct aqe_json *agents;
+
 	b->sec = sec;
 	b->file = aqe_arena_dup(b->arena, sec->file);
 	if (!b->file)
 		return netpol_policy_nomem(e);
 	if (sec->root->type != AQE_JSON_OBJECT)
 		return netpol_policy_fault(b, sec->root, e, "wanted an object");
+	agents = aqe_json_get(sec->root, "agents");
+	if (agents && agents->type != AQE_JSON_OBJECT)
+		return netpol_policy_fault(b, agents, e, "wanted an object");
 	return AQE_OK;
 }
 
