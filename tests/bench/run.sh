@@ -31,5 +31,6 @@ if [ "${1-}" = --inside ]; then
 	exit "$rc"
 fi
 build/release/bench/bench_verify || rc=1
+build/release/bench/bench_policy || rc=1
 tests/setup/sandbox.sh "$PWD/tests/bench/run.sh" --inside || rc=1
 exit "$rc"
