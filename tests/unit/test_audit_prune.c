@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+#include "audit/prune.h"
+
+#include "shim/core/text.h"
+#include "tests/unit/audit_fixture.h"
+
+static struct audit_prune_result prune(struct audit_prune_opts o)
+{
+	struct audit_prune_result r;
+
+	ck_assert_ok(audit_prune(lg, &o, &r, &err), err);
+	return r;
+}
+
+static void add_timed(unsigned n)
+{
+	for (unsigned i = 1; i <= n; i++) {
+		struct audit_row r = full_row(i);
+
+		r.time_ns = 1000 * (int64_t)i;
+		(void)add_row(r);
+	}
+}
+
+START_TEST(prune__needs_the_key)
+{
+	struct audit_prune_opts o = AUDIT_PRUNE_INIT;
+	struct audit_prune_result r;
+
+	add_rows(3);
+	o.max_rows = 1;
+	ck_assert_fault(audit_prune(lg, &o, &r, &err), AQE_E_ABSENT, err, "signing key");
+	ck_assert_uint_eq(count_all(), 3);
+}
+END_TEST
+
+static const struct {
+	int64_t before_ns;
+	uint64_t max_rows, left;
+} LIMITS[] = {
+	{ 0, UINT64_MAX, 10 },
+	{ 0, 10, 10 },
+	{ 0, 11, 10 },
+	{ 0, 9, 9 },
+	{ 0, 1, 1 },
+	{ 0, 0, 0 },
+	{ 1000, UINT64_MAX, 10 },
+	{ 1001, UINT64_MAX, 9 },
+	{ 5000, UINT64_MAX, 6 },
+	{ INT64_MAX, UINT64_MAX, 0 },
+	{ 5000, 3, 3 },
+	{ 9000, 5, 2 },
+};
+
+START_TEST(prune__limits)
+{
+	struct audit_prune_opts o = AUDIT_PRUNE_INIT;
+	struct audit_prune_result r;
+	struct audit_verdict v;
+
+	make_key();
+	add_timed(10);
+	o.before_ns = LIMITS[_i].before_ns;
+	o.max_rows = LIMITS[_i].max_rows;
+	r = prune(o);
+	ck_assert_uint_eq(r.rows, 10 - LIMITS[_i].left);
+	ck_assert_int_eq(r.to_seq, (int64_t)r.rows);
+	ck_assert_uint_eq(count_all(), LIMITS[_i].left);
+	v = judge();
+	ck_assert_good(v);
+	ck_assert_int_eq((v.open & AUDIT_OPEN_PRUNED) != 0, r.rows > 0);
+	/* and life goes on */
+	add_rows(3);
+	v = judge();
+	ck_assert_good(v);
+	ck_assert_int_eq(v.last_seq, 13);
+	(void)prune(o);
+	ck_assert_good(judge());
+}
+END_TEST
+
+/* Only a whole beginning goes: what is younger stops it, whatever comes after. */
+START_TEST(prune__stops_at_a_younger_row)
+{
+	struct audit_prune_opts o = AUDIT_PRUNE_INIT;
+	struct audit_row r;
+
+	make_key();
+	add_timed(3);
+	r = full_row(9);
+	r.time_ns = 50; /* the clock was set back */
+	(void)add_row(r);
+	o.before_ns = 3000;
+	ck_assert_uint_eq(prune(o).rows, 2);
+	ck_assert_uint_eq(count_all(), 2);
+	ck_assert_good(judge());
+}
+END_TEST
+
+START_TEST(prune__by_size_gives_space_back)
+{
+	static struct audit_row rows[1000];
+	struct audit_prune_opts o = AUDIT_PRUNE_INIT;
+	struct audit_prune_result r;
+	uint64_t size = 0;
+
+	make_key();
+	for (unsigned i = 0; i < 6; i++) {
+		for (unsigned k = 0; k < 1000; k++)
+			rows[k] = full_row(i);
+		ck_assert_ok(audit_append_many(lg, rows, 1000, &err), err);
+	}
+	ck_assert_ok(audit_size(lg, &size, &err), err);
+	o.max_bytes = size / 3;
+	r = prune(o);
+	ck_assert_uint_eq(r.before, size);
+	ck_assert_uint_le(r.after, size / 3);
+	ck_assert_uint_gt(r.after, size / 5);
+	ck_assert_uint_eq(count_all(), 6000 - r.rows);
+	ck_assert_good(judge());
+	o.max_bytes = 0;
+	(void)prune(o);
+	ck_assert_uint_eq(count_all(), 0);
+	ck_assert_good(judge());
+}
+END_TEST
+
+/* What a pruned log can still show. */
+static const struct {
+	const char *sql;
+	enum audit_fault fault;
+	int64_t bad;
+} EDITS[] = {
+	{ "DELETE FROM point WHERE kind = 2", AUDIT_FAULT_START, 1 },
+	{ "UPDATE point SET hash = randomblob(32) WHERE kind = 2", AUDIT_FAULT_SIGNATURE, 1 },
+	{ "UPDATE point SET seq = 7 WHERE kind = 2; DELETE FROM row WHERE seq = 7",
+	  AUDIT_FAULT_SIGNATURE, 1 },
+	{ "DELETE FROM row WHERE seq = 7", AUDIT_FAULT_SEQ, 7 },
+	{ "UPDATE row SET reason = 'x' WHERE seq = 7", AUDIT_FAULT_HASH, 7 },
+	{ "DELETE FROM row", AUDIT_FAULT_CUT, 7 },
+	{ "UPDATE chain SET id = randomblob(32)", AUDIT_FAULT_SIGNATURE, 1 },
+};
+
+START_TEST(prune__is_provable)
+{
+	struct audit_prune_opts o = AUDIT_PRUNE_INIT;
+
+	make_key();
+	add_rows(10);
+	ck_assert_ok(audit_checkpoint(lg, NULL, &err), err);
+	o.max_rows = 4;
+	(void)prune(o);
+	ck_assert_good(judge());
+	tamper(EDITS[_i].sql);
+	ck_assert_fault_of(judge(), EDITS[_i].fault, EDITS[_i].bad);
+}
+END_TEST
+
+START_TEST(prune__anchor_before_it)
+{
+	struct audit_prune_opts o = AUDIT_PRUNE_INIT;
+	struct audit_point p[2];
+	struct audit_verdict v;
+
+	make_key();
+	add_rows(4);
+	ck_assert_ok(audit_head(lg, &p[0], &err), err);
+	add_rows(4);
+	ck_assert_ok(audit_head(lg, &p[1], &err), err);
+	add_rows(4);
+	given.anchors = p;
+	given.n_anchors = 2;
+	o.max_rows = 4;
+	(void)prune(o);
+	v = judge(); /* the second anchor stands at the cut itself */
+	ck_assert_good(v);
+	ck_assert_uint_eq(v.open & AUDIT_OPEN_ANCHOR_PRUNED, AUDIT_OPEN_ANCHOR_PRUNED);
+	ck_assert_int_eq(v.anchored_to, 8);
+	p[1].is_signed = false;
+	p[1].hash[0] ^= 1;
+	ck_assert_fault_of(judge(), AUDIT_FAULT_ANCHOR, 1);
+}
+END_TEST
+
+static void setup_judge(void)
+{
+	setup_log();
+	memset(&given, 0, sizeof(given));
+	given.keys = (const uint8_t(*)[32])given_keys;
+	opts.flags = AUDIT_NO_FLUSH;
+	open_again(AUDIT_WRITE);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("audit_prune");
+	TCase *t = tcase_create("prune");
+
+	tcase_add_checked_fixture(t, setup_judge, teardown_log);
+	tcase_add_test(t, prune__needs_the_key);
+	tcase_add_loop_test(t, prune__limits, 0, AQE_COUNT(LIMITS));
+	tcase_add_test(t, prune__stops_at_a_younger_row);
+	tcase_add_test(t, prune__by_size_gives_space_back);
+	tcase_add_loop_test(t, prune__is_provable, 0, AQE_COUNT(EDITS));
+	tcase_add_test(t, prune__anchor_before_it);
+	suite_add_tcase(s, t);
+	return unit_run_with_openat2(s);
+}
