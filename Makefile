@@ -166,9 +166,9 @@ $(B)/tools/%: $(B)/tests/tools/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(SHIM_LINK) -o $@ $^ $(SHIM_LIBS) $(LDFLAGS)
 
-# This one runs beside aqe, not in a container.
-$(B)/tools/audit_add: private SHIM_LINK := $(TEST_LINK)
-$(B)/tools/audit_add: private SHIM_LIBS := $(AQE_LIBS)
+# These run beside aqe, not in a container.
+$(B)/tools/audit_add $(B)/tools/audit_crash: private SHIM_LINK := $(TEST_LINK)
+$(B)/tools/audit_add $(B)/tools/audit_crash: private SHIM_LIBS := $(AQE_LIBS)
 
 $(B)/bench/%: $(B)/tests/bench/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)

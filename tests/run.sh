@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Everything: run.sh [STAGE...]   stages: setup build unit unit-asan corpus vectors fuzz-replay lint integration
+# Everything: run.sh [STAGE...]   stages: setup build unit unit-asan corpus vectors fuzz-replay lint crash integration
 # Prints what failed, a summary line a stage, and last "N passed, N failed". With
 # AQE_TESTS_MUST_RUN=1 a skipped test is a failure.
 set -u
@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 jobs=${JOBS-$(nproc)}
 stages=("$@")
-[ $# -gt 0 ] || stages=(setup build unit corpus vectors lint unit-asan fuzz-replay integration)
+[ $# -gt 0 ] || stages=(setup build unit corpus vectors lint unit-asan fuzz-replay crash integration)
 mkdir -p build/test
 : >build/test/summary
 pass=0
@@ -39,6 +39,18 @@ stage_unit_asan() {
 	local programs
 	mapfile -t programs < <(unit_programs asan)
 	tests/run_unit.sh "${programs[@]}"
+}
+# Writers of an audit log killed at random points: CRASH_ROUNDS=200.
+stage_crash() {
+	local dir
+	quiet_make build/release/tools/audit_crash
+	dir=$(mktemp -d /var/tmp/aqe-crash-XXXXXX)
+	if timeout -k 5 900 build/release/tools/audit_crash "$dir/log" "${CRASH_ROUNDS-200}"; then
+		echo "crash: 1 passed, 0 failed"
+	else
+		echo "crash: 0 passed, 1 failed"
+	fi
+	rm -rf "$dir"
 }
 stage_corpus() { tests/run_corpus.sh build/release/aqe-shim; }
 stage_vectors() { tests/run_vectors.sh build/release/aqe; }
