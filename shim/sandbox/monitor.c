@@ -287,23 +287,12 @@ static int watch_wishes(struct shim_monitor *m, struct aqe_err *e)
 
 /* ---- setting up ---- */
 
-static int make_argv(struct shim_monitor *m, struct aqe_err *e)
+static int call(void *arg, enum shim_command_verb verb)
 {
 	static const char *const VERBS[SHIM_COMMAND_VERBS] = { "start", "alive", "stop" };
+	struct shim_monitor *m = arg;
 
-	for (int i = 0; i < SHIM_COMMAND_VERBS; i++) {
-		const char **v = aqe_arena_calloc(m->box->arena, 6, sizeof(*v));
-
-		if (!v)
-			return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
-		v[0] = "aqe";
-		v[1] = "sandbox";
-		v[2] = "call";
-		v[3] = VERBS[i];
-		v[4] = m->box->name;
-		m->argv[i] = (char *const *)(uintptr_t)v;
-	}
-	return 0;
+	return shim_monitor_call(m->box, VERBS[verb]);
 }
 
 static int make_supervisor(struct shim_monitor *m, struct aqe_err *e)
@@ -311,9 +300,7 @@ static int make_supervisor(struct shim_monitor *m, struct aqe_err *e)
 	const struct shim_plan *p = &m->box->plan;
 	struct shim_command_opts c = {
 		.loop = m->loop,
-		.path = "/proc/self/exe",
-		.argv = { m->argv[0], m->argv[1], m->argv[2] },
-		.envp = environ,
+		.call = call,
 		.arg = m,
 		.instance = instance,
 		.ended = ended,
@@ -342,8 +329,6 @@ static int set_up(struct shim_monitor *m, struct aqe_err *e)
 {
 	int rc = shim_loop_new(&m->loop, e);
 
-	if (rc == 0)
-		rc = make_argv(m, e);
 	if (rc == 0)
 		rc = shim_box_seen(m->box, &m->seen, e);
 	if (rc == 0)

@@ -12,8 +12,8 @@ AQE_MUST_CHECK int shim_monitor_run(struct shim_box *b, struct aqe_err *e);
 /* In a command: starts a monitor unless there is one, and waits until it watches. */
 AQE_MUST_CHECK int shim_monitor_ensure(const struct shim_box *b, struct aqe_err *e);
 
-/* One call of the engine, for the monitor's driver: "start", "alive", "stop". Prints why it failed;
- * returns an enum shim_command_status. */
+/* One call of the engine, in a process of its own: "start", "alive", "stop". Says on standard error
+ * why it failed; returns an enum shim_command_status. */
 int shim_monitor_call(struct shim_box *b, const char *verb);
 
 /* How a container ended, told by the engine: written by "alive", read by the monitor. */

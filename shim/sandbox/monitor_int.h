@@ -49,7 +49,6 @@ struct shim_monitor {
 	struct shim_box *box;
 	struct shim_loop *loop;
 	struct shim_supervisor *sup;
-	char *const *argv[SHIM_COMMAND_VERBS];
 	struct shim_want want;
 	struct shim_seen seen;
 	char error[AQE_ERR_TEXT_MAX]; /* what seen.error points to */

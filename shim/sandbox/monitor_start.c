@@ -89,7 +89,7 @@ static int call_start(struct shim_box *b, const struct shim_engine_ops *engine, 
 }
 
 /* A state that cannot be had is neither yes nor no. */
-#define CANNOT_TELL 9
+#define CANNOT_TELL SHIM_COMMAND_STATUSES
 
 static int call_alive(struct shim_box *b, const struct shim_engine_ops *engine, struct aqe_err *e)
 {
@@ -134,6 +134,6 @@ int shim_monitor_call(struct shim_box *b, const char *verb)
 			rc = CALLS[i].fn(b, engine, &e);
 	}
 	if (rc != SHIM_COMMAND_OK)
-		(void)fprintf(stderr, "%s\n", e.text);
+		(void)dprintf(STDERR_FILENO, "%s\n", e.text);
 	return rc;
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/core/cleanup.h"
@@ -31,6 +32,18 @@ static int split(struct aqe_arena *a, const char *dir, const char **ret_parent,
 	return *ret_parent ? 0 : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
 }
 
+/* Others make the data folder too, and for themselves alone. */
+static int make_reachable(int fd, struct aqe_err *e)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "stat");
+	if ((st.st_mode & 0011) != 0011 && fchmod(fd, (st.st_mode & 07777) | 0011) < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "chmod");
+	return 0;
+}
+
 static int open_all(struct aqe_arena *a, const char *dir, struct shim_place *p, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf path = AQE_BUF_INIT(4096);
@@ -42,6 +55,8 @@ static int open_all(struct aqe_arena *a, const char *dir, struct shim_place *p, 
 		rc = aqe_fs_open_dir(parent_path, &parent, e);
 	if (rc == 0)
 		rc = aqe_fs_ensure_dir(parent, name, REACHABLE, &p->fd, e);
+	if (rc == 0)
+		rc = make_reachable(p->fd, e);
 	if (rc == 0)
 		rc = aqe_fs_ensure_dir(p->fd, "store", REACHABLE, &p->store_fd, e);
 	if (rc == 0)

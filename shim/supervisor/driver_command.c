@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,6 @@
 #include <unistd.h>
 
 #include "shim/core/cleanup.h"
-#include "shim/supervisor/driver_process.h"
-
-#ifndef P_PIDFD
-#define P_PIDFD 3
-#endif
 
 /* A process seen through its pidfd. */
 struct seen {
@@ -62,6 +58,13 @@ static int see(struct command *c, struct seen *s, pid_t pid, shim_loop_fd_fn *fn
 	if (rc < 0)
 		unsee(c, s);
 	return rc;
+}
+
+static bool has_ended(const struct seen *s)
+{
+	struct pollfd p = { .fd = s->fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) != 0;
 }
 
 static void on_instance(void *arg, int fd, uint32_t events)
@@ -175,15 +178,23 @@ static void on_call(void *arg, int fd, uint32_t events)
 	c->sink.tell(c->sink.arg, answer, token);
 }
 
+/* Fork without exec: a program with many libraries takes longer to load than most calls do. */
 static int spawn(struct command *c, enum shim_command_verb verb, int err_fd, struct aqe_err *e)
 {
-	struct shim_spawn o = { c->o.path, c->o.argv[verb], c->o.envp, -1, -1, err_fd, true };
-	pid_t pid = 0;
-	int rc = shim_spawn(&o, &pid, e);
+	pid_t pid = fork();
+	int rc;
 
-	if (rc == 0)
-		rc = see(c, &c->call, pid, on_call, e);
-	if (rc < 0 && pid > 0) {
+	if (pid < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "fork");
+	if (pid == 0) {
+		(void)setpgid(0, 0); /* so does the parent */
+		if (dup2(err_fd, STDERR_FILENO) < 0)
+			_exit(SHIM_COMMAND_STATUSES);
+		_exit(c->o.call(c->o.arg, verb));
+	}
+	(void)setpgid(pid, pid); /* one of the two comes first */
+	rc = see(c, &c->call, pid, on_call, e);
+	if (rc < 0) {
 		(void)kill(-pid, SIGKILL);
 		(void)waitpid(pid, NULL, 0); /* killed just now */
 	}
@@ -247,6 +258,10 @@ static int alive(void *self, uint64_t token, struct aqe_err *e)
 
 	if (!c->watched && c->instance_token == 0)
 		c->instance_token = token; /* adopting */
+	if (c->instance.pid > 0 && !has_ended(&c->instance)) {
+		c->sink.tell(c->sink.arg, SHIM_SUP_YES, token);
+		return AQE_OK;
+	}
 	return run(c, SHIM_COMMAND_ALIVE, token, e);
 }
 

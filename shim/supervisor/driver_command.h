@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Driver: every call is a program of its own, so that a call that hangs can be killed. The instance
- * is watched through its pidfd where its pid is known; as a subreaper's child it is also reaped. */
+/* Driver: every call is a process of its own, so that a call that hangs can be killed. The instance
+ * is watched through its pidfd where its pid is known, and then alive() asks the kernel, not the
+ * engine; as a subreaper's child it is also reaped. */
 #ifndef AQE_SUPERVISOR_DRIVER_COMMAND_H
 #define AQE_SUPERVISOR_DRIVER_COMMAND_H
 
@@ -10,12 +11,13 @@
 #include "shim/supervisor/driver.h"
 #include "shim/supervisor/loop.h"
 
-/* Exit statuses of the programs. */
+/* Exit statuses of the calls. */
 enum shim_command_status {
 	SHIM_COMMAND_OK = 0,      /* started; alive; stopped */
 	SHIM_COMMAND_FAILED = 1,  /* start, stop: failed; alive: not alive */
 	SHIM_COMMAND_REFUSED = 3, /* start: by policy */
 	SHIM_COMMAND_DONE = 5,    /* alive: not alive, ended with success */
+	SHIM_COMMAND_STATUSES,    /* from here on: alive: cannot tell; else failed */
 };
 enum shim_command_verb {
 	SHIM_COMMAND_START,
@@ -24,13 +26,13 @@ enum shim_command_verb {
 	SHIM_COMMAND_VERBS
 };
 
-#define SHIM_COMMAND_TEXT_MAX 1024 /* bytes kept of what a program writes to standard error */
+#define SHIM_COMMAND_TEXT_MAX 1024 /* bytes kept of what a call writes to standard error */
 
 struct shim_command_opts {
 	struct shim_loop *loop;
-	const char *path; /* absolute; one program for all verbs */
-	char *const *argv[SHIM_COMMAND_VERBS];
-	char *const *envp;
+	/* In a child of ours, which has no threads: does the call and returns an enum
+	 * shim_command_status. Standard error is the pipe for `failed`. */
+	int (*call)(void *arg, enum shim_command_verb verb);
 	void *arg;
 	/* After a start that went well, or the first alive() that said yes: the instance's pid. A
 	 * negative code: unknown, then only alive() tells. May be NULL. */
@@ -38,7 +40,7 @@ struct shim_command_opts {
 	/* The instance ended. `status` as from waitpid(2), -1 when it was no child of ours. Returns
 	 * true when that counts as success. May be NULL: only status 0 is a success. */
 	bool (*ended)(void *arg, int status);
-	/* A program that failed, and what it wrote; may be NULL. */
+	/* A call that failed, and what it wrote; may be NULL. */
 	void (*failed)(void *arg, enum shim_command_verb verb, const char *text);
 };
 AQE_MUST_CHECK int shim_command_driver(const struct shim_command_opts *o,
