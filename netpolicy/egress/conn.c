@@ -56,8 +56,9 @@ ssize_t netpol_conn_recv(struct netpol_conn *c, size_t max)
 		n = recv(c->client.fd, c->w->scratch, room, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n > 0) {
-		/* A short read has emptied the socket; the next bytes bring an event (epoll(7)). */
-		c->readable = (size_t)n == room;
+		/* A short read has emptied the socket, and the next bytes bring an event (epoll(7));
+		 * but an end that was told together with these bytes brings none. */
+		c->readable = (size_t)n == room || c->ending;
 		return n;
 	}
 	c->readable = false;
@@ -473,6 +474,8 @@ static void on_client(struct netpol_watch *w, uint32_t events)
 	}
 	if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP))
 		c->readable = true;
+	if (events & (EPOLLRDHUP | EPOLLHUP))
+		c->ending = true;
 	switch (c->state) {
 	case NETPOL_CONN_READING:
 		c->ops->input(c);

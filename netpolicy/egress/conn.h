@@ -75,6 +75,7 @@ struct netpol_conn {
 	struct netpol_out out; /* for the client */
 	bool client_ended;     /* the client sent its FIN */
 	bool readable;         /* its socket may have bytes */
+	bool ending;           /* and its end */
 	bool socks_greeted;
 	bool open;               /* an allowed decision waits for its close record */
 	bool is_tunnel;          /* counts as one */

@@ -24,6 +24,7 @@ struct netpol_http {
 	bool timing;    /* the present request's first byte was seen */
 	bool reused;    /* this exchange runs on a kept upstream */
 	bool up_ready;  /* upstream may have bytes */
+	bool up_ending; /* and its end */
 	bool up_ended;  /* it sent its end */
 	bool responded; /* the final response's head was passed on */
 	bool close;     /* the client's connection ends with this exchange */

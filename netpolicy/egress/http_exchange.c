@@ -152,7 +152,7 @@ static int recv_up(struct netpol_conn *c, size_t *ret_n)
 		n = recv(c->upstream.fd, c->w->scratch, NETPOL_RELAY_SCRATCH, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n > 0) {
-		h->up_ready = (size_t)n == NETPOL_RELAY_SCRATCH;
+		h->up_ready = (size_t)n == NETPOL_RELAY_SCRATCH || h->up_ending;
 		*ret_n = (size_t)n;
 		return 1;
 	}
@@ -319,6 +319,8 @@ void netpol_http_exchange(struct netpol_conn *c, uint32_t client, uint32_t upstr
 
 	if (upstream & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 		h->up_ready = true;
+	if (upstream & (EPOLLRDHUP | EPOLLHUP))
+		h->up_ending = true;
 	/* The client went away altogether: nobody waits for the response. */
 	if ((client & EPOLLHUP) && netpol_out_empty(&c->out)) {
 		netpol_conn_end(c, "client_closed");
@@ -336,7 +338,7 @@ void netpol_http_begin(struct netpol_conn *c)
 
 	c->state = NETPOL_CONN_EXCHANGE;
 	netpol_h1_head_init(&h->head, true);
-	h->up_ready = h->up_ended = h->responded = false;
+	h->up_ready = h->up_ending = h->up_ended = h->responded = false;
 	h->interims = 0;
 	h->close = false;
 	netpol_conn_deadline(c, c->w->type->timeout_ms);

@@ -66,6 +66,31 @@ static int raise_lo(void)
 	return ioctl(fd, SIOCSIFFLAGS, &r);
 }
 
+/* glibc takes a host whose only IPv4 address is 127.0.0.1 for one without IPv4 (AI_ADDRCONFIG), and
+ * then finds no name at all. Our own loopback address, given to `lo` by name, makes it look. */
+static void add_alias(const struct netpol_addr *addr)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET };
+	struct ifreq r = { .ifr_name = "lo:aqe" };
+	AQE_AUTO_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memcpy(&sa.sin_addr, addr->b, 4);
+	memcpy(&r.ifr_addr, &sa, sizeof(sa));
+	if (fd >= 0)
+		(void)ioctl(fd, SIOCSIFADDR, &r); /* all of 127/8 can be bound without it */
+}
+
+static void add_aliases(const struct netpol_listen_spec *specs, size_t n)
+{
+	static const uint8_t usual[4] = { 127, 0, 0, 1 };
+
+	for (size_t i = 0; i < n; i++) {
+		if (!specs[i].addr.v6 && specs[i].addr.b[0] == 127 &&
+		    memcmp(specs[i].addr.b, usual, sizeof(usual)) != 0)
+			add_alias(&specs[i].addr);
+	}
+}
+
 /* In the child: 0, or what failed and an errno as exit status 1..n + errno in the message. */
 __attribute__((noreturn)) static void child(int netns_fd, const struct netpol_listen_spec *specs,
 					    size_t n, int chan)
@@ -76,6 +101,8 @@ __attribute__((noreturn)) static void child(int netns_fd, const struct netpol_li
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (netns_fd >= 0 && (setns(netns_fd, CLONE_NEWNET) < 0 || raise_lo() < 0))
 		sys = errno;
+	if (netns_fd >= 0 && sys == 0)
+		add_aliases(specs, n);
 	for (size_t i = 0; sys == 0 && i < n; i++) {
 		int fd = open_one(&specs[i]);
 

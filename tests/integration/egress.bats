@@ -18,7 +18,7 @@ in_lab() {
 	# shellcheck disable=SC2163 # the function whose name it holds
 	export -f "$1"
 	unshare -n -m --fork --pid --mount-proc --kill-child bash -c '
-		set -eu
+		set -eu; [ -z "${LAB_TRACE-}" ] || set -x
 		. "$ROOT/tests/integration/egress/lab.bash"
 		scenario() { python3 "$HERE/scenarios.py" "$1" "$LAB" "$LAB_EGRESS" "${@:2}"; }
 		export LAB_EGRESS=
@@ -219,6 +219,45 @@ export -f web
 		scenario metrics
 		lab_end
 		[ ! -e "$LAB/metrics.sock" ]
+	}
+	in_lab body
+}
+
+@test "inside a network namespace: proxy variables, none, raw connects, the end" {
+	body() {
+		openssl req -x509 -newkey rsa:2048 -nodes -keyout "$LAB/key" -out "$LAB/cert" -days 2 -subj /CN=allowed.test \
+			-addext 'subjectAltName=DNS:allowed.test,DNS:evil.test,DNS:x.wild.test' 2>/dev/null
+		lab_policy
+		lab_origin 10.66.0.2 80 http 10.66.0.3 80 http 10.66.0.2 443 "tls:$LAB/cert:$LAB/key" 10.66.0.3 443 "tls:$LAB/cert:$LAB/key"
+		lab_container
+		lab_serve
+		local get="curl -s --max-time 8 --cacert $LAB/cert" proxy=http://127.0.0.1:3128
+		# with proxy variables
+		lab_inside env https_proxy=$proxy http_proxy=$proxy $get https://allowed.test/ | grep -qx 'tls 10.66.0.2'
+		lab_inside env https_proxy=$proxy http_proxy=$proxy $get http://allowed.test/ | grep -qx 'origin 10.66.0.2'
+		lab_inside env https_proxy=$proxy $get https://evil.test/ && return 1
+		# without
+		lab_inside $get https://allowed.test/ | grep -qx 'tls 10.66.0.2'
+		lab_inside $get http://x.wild.test/ | grep -qx 'origin 10.66.0.2'
+		lab_inside $get https://evil.test/ && return 1
+		[ "$(lab_inside getent ahostsv4 allowed.test | cut -d' ' -f1 | sort -u)" = 127.66.0.1 ]
+		lab_inside getent ahosts evil.test && return 1
+		# a listed name inside the stub's address with another SNI or Host
+		lab_inside $get --resolve evil.test:443:127.66.0.1 https://evil.test/ && return 1
+		lab_inside $get --resolve evil.test:80:127.66.0.1 http://evil.test/ | grep -q domain_not_allowed
+		# no other way: raw address, metadata, the host's addresses
+		local a
+		for a in 10.66.0.2 10.66.0.1 169.254.169.254 8.8.8.8; do
+			lab_inside $get --connect-timeout 2 "http://$a/" && return 1
+		done
+		! grep -q 10.66.0.3 "$LAB/origin.jsonl"
+		# the container ends: so does the service, within a second, and the namespace goes
+		local pid=$LAB_EGRESS
+		kill -KILL "$LAB_CONTAINER"
+		sleep 1
+		[ ! -e "/proc/$pid" ] || grep -q 'State:.Z' "/proc/$pid/status"
+		wait "$pid"
+		grep -q '"reason":"stopped"' "$LAB/audit.jsonl"
 	}
 	in_lab body
 }

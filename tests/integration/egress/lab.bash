@@ -20,6 +20,7 @@ lab_network() {
 		10.66.0.1 self.wild.test
 		192.168.7.7 private.wild.test
 	H
+	echo "127.0.0.1 localhost inside.only" >"$LAB/inside.hosts"
 	echo "nameserver 10.66.0.5" >"$LAB/resolv.conf"
 	mount --bind "$LAB/hosts" /etc/hosts
 	mount --bind "$LAB/resolv.conf" /etc/resolv.conf
@@ -57,6 +58,26 @@ lab_policy() {
 		{"version":1,"network":{"agents":{"qe-lab":{"access":"whitelisted","domains":["allowed.test","*.wild.test"],
 		"allowCidr":["10.66.0.0/24"],"rate":{"perMinute":100000,"perHour":1000000,"burst":100000}${1:+,$1}}}}}
 	P
+}
+
+# lab_container: a process in a network of its own with nothing but lo, and what a container gets from
+# the shim: a resolv.conf that names the stub. lab_inside COMMAND... runs in it.
+lab_container() {
+	echo "nameserver 127.0.0.1" >"$LAB/inside.conf"
+	unshare -n -m sh -c "mount --bind '$LAB/inside.conf' /etc/resolv.conf; mount --bind '$LAB/inside.hosts' /etc/hosts; exec sleep 3600" &
+	LAB_CONTAINER=$!
+	lab_wait 'nsenter -t $LAB_CONTAINER -m cat /etc/hosts | grep -q inside.only'
+}
+lab_inside() { nsenter -t "$LAB_CONTAINER" -n -m "$@"; }
+
+# lab_serve OPTION...: as aqe-shim starts it
+lab_serve() {
+	rm -f "$LAB/ready"
+	mkfifo "$LAB/ready"
+	"$EGRESS" --type qe-lab --policy "$LAB/policy.json" --netns "$LAB_CONTAINER" --container lab --audit-lines "$LAB/audit.jsonl" \
+		--ready-fd 7 "$@" 7<>"$LAB/ready" 2>>"$LAB/egress.err" &
+	LAB_EGRESS=$!
+	read -r -n 1 -t 10 <"$LAB/ready"
 }
 
 # lab_egress OPTION...
