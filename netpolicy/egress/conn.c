@@ -56,8 +56,8 @@ ssize_t netpol_conn_recv(struct netpol_conn *c, size_t max)
 		n = recv(c->client.fd, c->w->scratch, room, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n > 0) {
-		/* A short read has emptied the socket, and the next bytes bring an event (epoll(7));
-		 * but an end that was told together with these bytes brings none. */
+		/* A short read has emptied the socket, and the next bytes bring an event
+		 * (epoll(7)); but an end that was told together with these bytes brings none. */
 		c->readable = (size_t)n == room || c->ending;
 		return n;
 	}

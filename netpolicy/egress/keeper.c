@@ -25,15 +25,13 @@
 #include "shim/core/fs.h"
 #include "shim/core/text.h"
 
-#define BATCH          64 /* records of one store */
-#define SAVE_EVERY_MS  10000
-#define STOP_MS        700 /* from STOP to SIGKILL: the whole end takes less than a second */
-#define STATE_SLOT     (8U * NETPOL_RATE_MAX + 1024)
-#define STATE_FILE_MAX ((size_t)STATE_SLOT)
-#define CONTROL_MAX    4096
-#define CONTROL_US     200000
-#define WORKER_FILES   1024
-#define DIALER_FILES   1024
+#define BATCH         64 /* records of one store */
+#define SAVE_EVERY_MS 10000
+#define STOP_MS       700 /* from STOP to SIGKILL: the whole end takes less than a second */
+#define CONTROL_MAX   4096
+#define CONTROL_US    200000
+#define WORKER_FILES  1024
+#define DIALER_FILES  1024
 
 enum phase { RUNNING, WAITING, STOPPING, OVER };
 
@@ -44,8 +42,7 @@ struct keeper {
 	struct netpol_timer restart_at, save, stop;
 	struct netpol_restart restart;
 	struct netpol_shared *shared;
-	uint32_t saved_turn;
-	size_t saved_len;
+	const struct netpol_shared_place *saved; /* what the file holds already */
 	struct netpol_when when;
 	pid_t worker_pid, dialer_pid; /* 0: none */
 	enum phase phase;
@@ -88,26 +85,21 @@ static void tell_event(struct keeper *k, const char *reason, bool good)
 
 static void save_state(struct keeper *k)
 {
-	const struct netpol_shared *s = k->shared;
-	uint32_t turn = __atomic_load_n(&s->turn, __ATOMIC_ACQUIRE), len;
+	uint32_t len = 0, n_log = 0;
+	const struct netpol_shared_place *p = netpol_shared_get(k->shared, &len, &n_log);
 	struct aqe_err e = AQE_ERR_INIT;
 
-	if (k->o->state_dir < 0 || turn < 1 || turn > 2)
+	if (k->o->state_dir < 0 || !p || (p == k->saved && n_log == 0))
 		return;
-	len = s->len[turn - 1];
-	if (len > s->slot_bytes || (turn == k->saved_turn && len == k->saved_len))
-		return;
-	k->saved_turn = turn;
-	k->saved_len = len;
+	k->saved = n_log == 0 ? p : NULL;
 	/* Whatever is in it: restoring checks it, and a damaged one drains the limiter. */
-	if (aqe_fs_write_file(k->o->state_dir, k->o->state_name, 0600,
-			      s->bytes + (size_t)(turn - 1) * s->slot_bytes, len, &e) < 0)
+	if (aqe_fs_write_file(k->o->state_dir, k->o->state_name, 0600, p->state, len, &e) < 0)
 		say(k, e.text);
 }
 
 static int load_state(struct keeper *k, struct aqe_err *e)
 {
-	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(STATE_FILE_MAX);
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(NETPOL_SHARED_STATE);
 	int rc;
 
 	if (k->o->state_dir < 0)
@@ -118,22 +110,20 @@ static int load_state(struct keeper *k, struct aqe_err *e)
 		return 0;
 	if (rc < 0)
 		return rc;
-	memcpy(k->shared->bytes, aqe_buf_str(&b), b.len);
-	k->shared->len[0] = (uint32_t)b.len;
+	memcpy(k->shared->place[0].state, aqe_buf_str(&b), b.len);
+	k->shared->place[0].len = (uint32_t)b.len;
 	k->shared->turn = 1;
 	return 0;
 }
 
 static int make_shared(struct keeper *k, struct aqe_err *e)
 {
-	size_t size = sizeof(*k->shared) + (size_t)2 * STATE_SLOT;
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+	void *p = mmap(NULL, sizeof(*k->shared), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
 		return aqe_err_set(e, AQE_E_SYS, errno, "mmap");
 	k->shared = p;
-	k->shared->slot_bytes = STATE_SLOT;
 	return load_state(k, e);
 }
 

@@ -42,13 +42,23 @@ struct netpol_listen_fd {
 };
 
 /* The limiter's state in memory that keeper and worker share, so that no crash of the worker gives
- * an agent its tokens back. Two places, written in turn. */
-struct netpol_shared {
-	uint32_t slot_bytes; /* size of each place */
-	uint32_t turn;       /* place that is whole, + 1; 0: none yet */
-	uint32_t len[2];
-	uint8_t bytes[];
+ * an agent its tokens back: a saved state, and the times of the admissions since. Two places,
+ * written in turn, so that one is always whole. */
+#define NETPOL_SHARED_STATE (8U * NETPOL_RATE_MAX + 1024)
+#define NETPOL_SHARED_LOG   65536
+struct netpol_shared_place {
+	uint32_t len;   /* of the state */
+	uint32_t n_log; /* admissions behind it */
+	int64_t log_ns[NETPOL_SHARED_LOG];
+	uint8_t state[NETPOL_SHARED_STATE];
 };
+struct netpol_shared {
+	uint32_t turn; /* place in use, + 1; 0: none yet */
+	struct netpol_shared_place place[2];
+};
+/* The place in use, its numbers checked; NULL when there is none. */
+const struct netpol_shared_place *netpol_shared_get(const struct netpol_shared *s,
+						    uint32_t *ret_len, uint32_t *ret_n_log);
 
 struct netpol_worker_opts {
 	struct netpol_listen_fd listen[NETPOL_LISTEN_MAX];

@@ -19,8 +19,9 @@
 #define ACCEPTS_A_TURN   32
 #define DATAGRAMS_A_TURN 32
 #define MINUTE_MS        60000
-#define SHARE_AT_ONCE    ((size_t)20 * 1024) /* bytes of state: about 2,500 admissions an hour */
-#define SHARE_EVERY_MS   250
+#define SHARE_MS         1000
+#define SHARE_LARGE      ((size_t)64 * 1024) /* a state of more bytes is written less often */
+#define SHARE_SELDOM_MS  10000
 
 const char *netpol_front_name(enum netpol_front f)
 {
@@ -32,22 +33,40 @@ const char *netpol_front_name(enum netpol_front f)
 
 /* ---- the limiter, where the keeper can see it ---- */
 
-/* Two places in turn: one of them is always whole. */
+const struct netpol_shared_place *netpol_shared_get(const struct netpol_shared *s,
+						    uint32_t *ret_len, uint32_t *ret_n_log)
+{
+	uint32_t turn = __atomic_load_n(&s->turn, __ATOMIC_ACQUIRE);
+	const struct netpol_shared_place *p;
+
+	if (turn < 1 || turn > 2)
+		return NULL;
+	p = &s->place[turn - 1];
+	*ret_len = __atomic_load_n(&p->len, __ATOMIC_RELAXED);
+	*ret_n_log = __atomic_load_n(&p->n_log, __ATOMIC_ACQUIRE);
+	return *ret_len <= NETPOL_SHARED_STATE && *ret_n_log <= NETPOL_SHARED_LOG ? p : NULL;
+}
+
+/* A whole state into the place that is not in use. */
 static void share_limiter(struct netpol_worker *w)
 {
 	struct netpol_shared *s = w->opts->shared;
-	struct aqe_buf b = AQE_BUF_INIT(s ? s->slot_bytes : 0);
+	struct aqe_buf b = AQE_BUF_INIT(NETPOL_SHARED_STATE);
 	struct netpol_when at = w->when;
+	struct netpol_shared_place *p;
 	uint32_t slot;
 
+	netpol_loop_disarm(w->loop, &w->share);
 	if (!s)
 		return;
 	at.boottime_ns = netpol_boottime_ns();
 	at.wall_ns = netpol_wall_ns();
 	if (netpol_limiter_save(w->limiter, &at, &b, NULL) == 0) {
 		slot = __atomic_load_n(&s->turn, __ATOMIC_RELAXED) == 1 ? 1 : 0;
-		memcpy(s->bytes + (size_t)slot * s->slot_bytes, b.p, b.len);
-		s->len[slot] = (uint32_t)b.len;
+		p = &s->place[slot];
+		p->n_log = 0;
+		p->len = (uint32_t)b.len;
+		memcpy(p->state, b.p, b.len);
 		__atomic_store_n(&s->turn, slot + 1, __ATOMIC_RELEASE);
 		w->shared_len = b.len;
 	}
@@ -59,29 +78,45 @@ static void on_share(struct netpol_timer *t)
 	share_limiter(NETPOL_OWNER(t, struct netpol_worker, share));
 }
 
-/* After every decision that spends: if this process is killed, the next one goes on where it
- * stopped. A long history is written a few times a second only. */
+/* Every admission is written down at once, eight bytes; a whole state only now and then. */
 static void spent(struct netpol_worker *w)
 {
-	if (w->shared_len <= SHARE_AT_ONCE)
+	struct netpol_shared *s = w->opts->shared;
+	uint32_t turn = s ? __atomic_load_n(&s->turn, __ATOMIC_RELAXED) : 0;
+	struct netpol_shared_place *p;
+
+	if (!s)
+		return;
+	p = &s->place[turn == 2];
+	if (turn == 0 || p->n_log == NETPOL_SHARED_LOG) {
 		share_limiter(w);
-	else if (!w->share.next)
-		netpol_loop_arm(w->loop, &w->share, netpol_loop_now(w->loop) + SHARE_EVERY_MS);
+		return;
+	}
+	p->log_ns[p->n_log] = netpol_boottime_ns();
+	__atomic_store_n(&p->n_log, p->n_log + 1, __ATOMIC_RELEASE);
+	if (!w->share.next)
+		netpol_loop_arm(w->loop, &w->share,
+				netpol_loop_now(w->loop) +
+					(w->shared_len > SHARE_LARGE ? SHARE_SELDOM_MS : SHARE_MS));
 }
 
+/* A state that is damaged drains the limiter: never more tokens than before. */
 static void restore_limiter(struct netpol_worker *w)
 {
-	const struct netpol_shared *s = w->opts->shared;
+	const struct netpol_shared_place *p;
 	struct netpol_when now = w->when;
-	uint32_t turn = s ? __atomic_load_n(&s->turn, __ATOMIC_ACQUIRE) : 0;
+	struct netpol_limit l;
+	uint32_t len = 0, n_log = 0;
 
-	if (turn < 1 || turn > 2 || s->len[turn - 1] > s->slot_bytes)
+	p = w->opts->shared ? netpol_shared_get(w->opts->shared, &len, &n_log) : NULL;
+	if (!p)
 		return;
 	now.boottime_ns = netpol_boottime_ns();
 	now.wall_ns = netpol_wall_ns();
-	/* A state that is damaged drains the limiter: never more tokens than before. */
-	(void)!netpol_limiter_restore(w->limiter, s->bytes + (size_t)(turn - 1) * s->slot_bytes,
-				      s->len[turn - 1], &now, NULL);
+	(void)!netpol_limiter_restore(w->limiter, p->state, len, &now, NULL);
+	for (uint32_t i = 0; i < n_log; i++)
+		netpol_limiter_consume(w->limiter, p->log_ns[i], &l);
+	share_limiter(w);
 }
 
 void netpol_worker_decide(struct netpol_worker *w, const struct netpol_request *rq,
@@ -444,6 +479,7 @@ static int serve(struct netpol_worker *w, struct aqe_err *e)
 		return aqe_err_set(e, AQE_E_SYS, EPIPE, "the keeper is gone");
 	rc = netpol_loop_run(w->loop, e);
 	w->stopping = true;
+	share_limiter(w);
 	on_minute(&w->minute);
 	while (w->conns)
 		netpol_conn_end(w->conns, "shutdown");
