@@ -156,6 +156,7 @@ uses = $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell grep -sl 'tests/fakes/$(1)\
 $(call uses,fake_peer): $(B)/tests/fakes/fake_peer.o
 $(call uses,fake_store): $(B)/tests/fakes/fake_store.o
 $(call uses,real_redis): $(B)/tests/fakes/real_redis.o
+$(call uses,fake_upstream): $(B)/tests/fakes/fake_upstream.o
 
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)

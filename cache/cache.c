@@ -358,12 +358,10 @@ static void verify(struct cache *c, struct cache_item *item, uint32_t dim,
 	}
 }
 
-int cache_get(struct cache *c, struct cache_item *items, size_t n, const uint32_t *dims,
-	      struct aqe_err *e)
+int cache_peek(struct cache *c, struct cache_item *items, size_t n, const uint32_t *dims,
+	       struct aqe_err *e)
 {
-	const uint64_t began = mono_ns();
 	struct cache_now now;
-	uint64_t hits = 0;
 	int rc;
 
 	now_of(c, &now);
@@ -373,8 +371,19 @@ int cache_get(struct cache *c, struct cache_item *items, size_t n, const uint32_
 			items[i].found = false;
 		if (items[i].found)
 			verify(c, &items[i], dims ? dims[i] : 0, &now);
-		hits += items[i].found;
 	}
+	return rc;
+}
+
+int cache_get(struct cache *c, struct cache_item *items, size_t n, const uint32_t *dims,
+	      struct aqe_err *e)
+{
+	const uint64_t began = mono_ns();
+	const int rc = cache_peek(c, items, n, dims, e);
+	uint64_t hits = 0;
+
+	for (size_t i = 0; i < n; i++)
+		hits += items[i].found;
 	atomic_fetch_add(&c->hits, hits);
 	atomic_fetch_add(&c->misses, n - hits);
 	if (rc)

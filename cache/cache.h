@@ -44,6 +44,9 @@ int64_t cache_tick(struct cache *c);
  * deleted. An error is a miss of all: callers may ignore it. */
 int cache_get(struct cache *c, struct cache_item *items, size_t n, const uint32_t *dims,
 	      struct aqe_err *e);
+/* As cache_get(), without counting: for a second look. */
+int cache_peek(struct cache *c, struct cache_item *items, size_t n, const uint32_t *dims,
+	       struct aqe_err *e);
 /* Whether entries are there (and not too old); nothing is counted, nothing verified. */
 int cache_has(struct cache *c, struct cache_item *items, size_t n, struct aqe_err *e);
 /* Stores items whose bytes cache_item_encode() made. */
