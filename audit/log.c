@@ -8,6 +8,7 @@
 #include "audit/chain.h"
 #include "audit/schema.h"
 #include "audit/sign.h"
+#include "audit/spool.h"
 #include "audit/store.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/db.h"
@@ -15,6 +16,7 @@
 #include "shim/core/text.h"
 
 #define NS_PER_S       INT64_C(1000000000)
+#define SPOOL_ARENA    ((size_t)1 << 20)
 #define META_ARENA     ((size_t)1 << 20) /* memory for the metadata of one row */
 #define WAL_PAGES_ONCE 64                /* of audit_record(): who opens next reads them all */
 #define GAP_LOOK       16 /* gap records looked through for one that was already stored */
@@ -100,8 +102,26 @@ static int open_with(const struct audit_opts *o, unsigned wal_pages, struct audi
 	return AQE_OK;
 }
 
+static int append(struct audit_log *log, struct audit_row *rows, size_t n, struct aqe_err *e);
+
+/* Rows that wait in the spool belong to what is read. Who may not write does without. */
+void audit_log_catch_up(const struct audit_opts *o)
+{
+	AUDIT_AUTO_LOG struct audit_log *log = NULL;
+	struct audit_opts write = *o;
+	struct aqe_err ignored = AQE_ERR_INIT;
+
+	if (o->file && strcmp(o->file, AUDIT_DB_FILE) != 0)
+		return; /* a copy by another name */
+	write.mode = AUDIT_WRITE;
+	write.file = NULL;
+	if (audit_spool_waits(o) && open_with(&write, WAL_PAGES_ONCE, &log, &ignored) == 0)
+		(void)!append(log, NULL, 0, &ignored);
+}
+
 int audit_open(const struct audit_opts *o, struct audit_log **ret, struct aqe_err *e)
 {
+	audit_log_catch_up(o);
 	return open_with(o, 0, ret, e);
 }
 
@@ -327,6 +347,14 @@ static bool is_point_due(const struct batch *b)
 	return b->is_signed && (b->last_point < 0 || b->head.seq - b->last_point >= b->every);
 }
 
+static void set_times(struct audit_row *r)
+{
+	if (r->time_ns != 0)
+		return;
+	r->time_ns = audit_now_ns();
+	r->boot_ns = clock_ns(CLOCK_BOOTTIME);
+}
+
 /* Gives the row its place and stores it. */
 static int add_row(struct batch *b, struct audit_row *r, struct aqe_err *e)
 {
@@ -335,10 +363,7 @@ static int add_row(struct batch *b, struct audit_row *r, struct aqe_err *e)
 	int rc = AQE_OK;
 
 	stored.seq = b->head.seq + 1;
-	if (stored.time_ns == 0) {
-		stored.time_ns = audit_now_ns();
-		stored.boot_ns = clock_ns(CLOCK_BOOTTIME);
-	}
+	set_times(&stored);
 	if (r->meta) {
 		a = aqe_arena_new(META_ARENA);
 		rc = a ? compact_meta(a, &stored, e)
@@ -445,8 +470,68 @@ static int is_known_policy(struct audit_log *log, const char *digest, bool *ret,
 	return AQE_OK;
 }
 
+/* ---- rows from the spool ---- */
+
+/* A crash between storing them and emptying the spool must not store them twice. */
+static int is_stored(struct audit_log *log, const struct audit_row *r, bool *ret, struct aqe_err *e)
+{
+	AQE_AUTO_STMT struct aqe_stmt *s = NULL;
+	int rc = aqe_db_prepare(log->db,
+				"SELECT 1 FROM row WHERE time_ns = ? AND boot_ns IS ? AND kind = ? "
+				"AND container IS ? AND meta IS ?",
+				&s, e);
+
+	if (rc)
+		return rc;
+	aqe_stmt_bind_i64(s, 1, r->time_ns);
+	aqe_stmt_bind_i64(s, 2, r->boot_ns);
+	aqe_stmt_bind_i64(s, 3, r->kind);
+	aqe_stmt_bind_text(s, 4, r->container);
+	aqe_stmt_bind_text(s, 5, r->meta);
+	rc = aqe_stmt_step(s, e);
+	*ret = rc == 1;
+	return rc < 0 ? rc : AQE_OK;
+}
+
+static int add_spooled(struct batch *b, struct audit_spool *spool, struct aqe_err *e)
+{
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(SPOOL_ARENA);
+	struct audit_row row;
+	bool known = false;
+	int rc = a ? AQE_OK : aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
+
+	while (rc == 0 && (rc = audit_spool_next(spool, a, &row, e)) == 1) {
+		rc = is_stored(b->log, &row, &known, e);
+		if (rc == 0 && !known)
+			rc = add_row(b, &row, e);
+	}
+	if (rc || !audit_spool_is_damaged(spool))
+		return rc;
+	row = (struct audit_row)AUDIT_ROW_INIT(AUDIT_SYSTEM, AUDIT_CHANGED);
+	row.reason = AUDIT_REASON_SPOOL;
+	return add_row(b, &row, e);
+}
+
+static int add_all(struct batch *b, struct audit_spool *spool, struct audit_row *rows, size_t n,
+		   struct aqe_err *e)
+{
+	int rc = spool->fd >= 0 ? add_spooled(b, spool, e) : AQE_OK;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		bool known = false;
+
+		if (rows[i].kind == AUDIT_POLICY && rows[i].action == AUDIT_CHANGED &&
+		    (b->log->o.flags & AUDIT_NEW_POLICY_ONLY))
+			rc = is_known_policy(b->log, rows[i].policy, &known, e);
+		if (rc == 0 && !known)
+			rc = add_row(b, &rows[i], e);
+	}
+	return rc ? rc : aqe_db_commit(b->log->db, e);
+}
+
 static int store_batch(struct batch *b, struct audit_row *rows, size_t n, struct aqe_err *e)
 {
+	struct audit_spool spool = { .fd = -1 };
 	struct audit_lost_report gaps;
 	int rc = begin_batch(b, e);
 
@@ -458,17 +543,11 @@ static int store_batch(struct batch *b, struct audit_row *rows, size_t n, struct
 		if (gaps.fd[i] >= 0)
 			rc = add_gap(b, &gaps.lost[i], e);
 	}
-	for (size_t i = 0; rc == 0 && i < n; i++) {
-		bool known = false;
-
-		if (rows[i].kind == AUDIT_POLICY && rows[i].action == AUDIT_CHANGED &&
-		    (b->log->o.flags & AUDIT_NEW_POLICY_ONLY))
-			rc = is_known_policy(b->log, rows[i].policy, &known, e);
-		if (rc == 0 && !known)
-			rc = add_row(b, &rows[i], e);
-	}
 	if (rc == 0)
-		rc = aqe_db_commit(b->log->db, e);
+		rc = audit_spool_begin(&b->log->o, &spool, e);
+	if (rc == 0)
+		rc = add_all(b, &spool, rows, n, e);
+	audit_spool_end(&spool, rc == 0);
 	audit_lost_report_done(&gaps, rc == 0);
 	return rc;
 }
@@ -525,16 +604,41 @@ int audit_append(struct audit_log *log, struct audit_row *row, struct aqe_err *e
 	return audit_append_many(log, row, 1, e);
 }
 
+/* Whether the rows are in the spool now: 0, 1 for no, or why they are nowhere. They are made as the
+ * database wants them, so that nothing gets into the spool that could not get out. */
+static int record_spooled(const struct audit_opts *o, const struct audit_row *rows, size_t n,
+			  struct aqe_err *e)
+{
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(SPOOL_ARENA);
+	struct audit_row *ready = a ? aqe_arena_calloc(a, n, sizeof(*ready)) : NULL;
+	int rc = ready ? check_rows(rows, n, e) : 1;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		ready[i] = rows[i];
+		set_times(&ready[i]);
+		rc = rows[i].meta ? compact_meta(a, &ready[i], e) : AQE_OK;
+	}
+	return rc ? rc : audit_spool_add(o, ready, n, e);
+}
+
 int audit_record(const struct audit_opts *o, struct audit_row *rows, size_t n, struct aqe_err *e)
 {
 	AUDIT_AUTO_LOG struct audit_log *log = NULL;
 	struct audit_opts write = *o;
 	struct aqe_err own = AQE_ERR_INIT;
-	int rc;
+	int rc = 1;
 
 	e = e ? e : &own;
 	write.mode = AUDIT_WRITE;
 	write.file = NULL;
+	if ((o->flags & AUDIT_SPOOL) && n > 0)
+		rc = record_spooled(&write, rows, n, e);
+	if (rc == 0)
+		return AQE_OK;
+	if (rc < 0) {
+		count_lost(&write, n, e);
+		return aqe_err_wrap(e, "audit log");
+	}
 	rc = open_with(&write, WAL_PAGES_ONCE, &log, e);
 	if (rc == 0)
 		return audit_append_many(log, rows, n, e);

@@ -188,8 +188,11 @@ int audit_count(struct audit_log *log, const struct audit_filter *f, uint64_t *r
 int audit_last_seq(struct audit_log *log, int64_t *ret, struct aqe_err *e)
 {
 	struct audit_head head;
-	int rc = audit_store_head(log, &head, e);
+	int rc;
 
+	if (log->o.mode == AUDIT_READ)
+		audit_log_catch_up(&log->o);
+	rc = audit_store_head(log, &head, e);
 	if (rc)
 		return aqe_err_wrap(e, "audit log");
 	*ret = head.seq;

@@ -48,6 +48,9 @@ bool audit_action_parse(const char *text, enum audit_action *ret);
  */
 #define AUDIT_REASON_RATE "Rate limit exceeded"
 #define AUDIT_REASON_GAP  "gap"
+/* Of a row that stands for one that a crash cut off before it was acknowledged, or that somebody
+ * changed, on its way into the log. */
+#define AUDIT_REASON_SPOOL "incomplete row in the spool"
 
 /* Most bytes of a text, without the NUL. */
 #define AUDIT_ID_MAX     256  /* container, agent_id, image, policy, waiver, rule, domain */

@@ -52,6 +52,8 @@ bool audit_point_read(struct aqe_stmt *s, const struct audit_id *id, struct audi
 AQE_MUST_CHECK int audit_row_read(struct aqe_stmt *s, struct audit_row *ret, struct aqe_err *e);
 
 int64_t audit_now_ns(void);
+/* Takes over what waits in the spool of a log, if that can be done. */
+void audit_log_catch_up(const struct audit_opts *o);
 /* The number of lost rows in a gap record's metadata; 0 when there is none. */
 uint64_t audit_gap_lost(const char *meta, size_t n);
 

@@ -159,13 +159,15 @@ static void remember_place(struct shim_rt *rt)
 enum how {
 	BEST_EFFORT = 1U << 0, /* short patience */
 	NO_FLUSH = 1U << 1,    /* may be lost in a power cut */
+	IN_DATABASE = 1U << 2, /* not left in the spool: only the database knows what is new */
 };
 
 static int store(struct shim_rt *rt, struct audit_row *rows, size_t n, unsigned how,
 		 struct aqe_err *e)
 {
-	struct audit_opts o = { .flags = AUDIT_NEW_POLICY_ONLY |
-					 (how & NO_FLUSH ? (unsigned)AUDIT_NO_FLUSH : 0U),
+	struct audit_opts o = { .flags = (how & NO_FLUSH ? (unsigned)AUDIT_NO_FLUSH : 0U) |
+					 (unsigned)(how & IN_DATABASE ? AUDIT_NEW_POLICY_ONLY
+								      : AUDIT_SPOOL),
 				.sign_every = rt->audit.sign_every,
 				.deadline_ms = how & BEST_EFFORT ? PATIENCE_MS : 0 };
 	int rc = 0;
@@ -285,7 +287,10 @@ int shim_audit_loaded(struct shim_rt *rt, const struct hard_policy *policy, stru
 		return 0;
 	rc = policy_row(rt, policy, &r, e);
 	if (rc == 0)
-		rc = store(rt, &r, 1, rt->audit.mode == HARD_AUDIT_REQUIRED ? 0 : BEST_EFFORT, e);
+		rc = store(rt, &r, 1,
+			   rt->audit.mode == HARD_AUDIT_REQUIRED ? IN_DATABASE
+								 : IN_DATABASE | BEST_EFFORT,
+			   e);
 	mark = rc == 0 && !rt->audit.failed ? policy_mark(rt) : NULL;
 	if (mark)
 		set_link(rt, SHIM_AUDIT_POLICY, mark);
