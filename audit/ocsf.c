@@ -61,17 +61,17 @@ static const struct activity KINDS[AUDIT_KIND_COUNT] = {
 static const struct activity REFUSED_OPEN = { "", 5, "Refuse" };
 
 struct outcome {
-	unsigned severity, action, disposition;
 	const char *severity_name, *action_name, *disposition_name;
+	unsigned severity, action, disposition;
 	bool ok;
 };
 static const struct outcome OUTCOMES[AUDIT_ACTION_COUNT] = {
-	[AUDIT_ACTION_ANY] = { 0, 0, 0, "Unknown", "Unknown", "Unknown", false },
-	[AUDIT_ALLOWED] = { 1, 1, 1, "Informational", "Allowed", "Allowed", true },
-	[AUDIT_BLOCKED] = { 3, 2, 2, "Medium", "Denied", "Blocked", false },
-	[AUDIT_RATE_LIMITED] = { 2, 2, 25, "Low", "Denied", "Rejected", false },
-	[AUDIT_REFUSED] = { 3, 2, 2, "Medium", "Denied", "Blocked", false },
-	[AUDIT_CHANGED] = { 1, 4, 11, "Informational", "Modified", "Corrected", true },
+	[AUDIT_ACTION_ANY] = { "Unknown", "Unknown", "Unknown", 0, 0, 0, false },
+	[AUDIT_ALLOWED] = { "Informational", "Allowed", "Allowed", 1, 1, 1, true },
+	[AUDIT_BLOCKED] = { "Medium", "Denied", "Blocked", 3, 2, 2, false },
+	[AUDIT_RATE_LIMITED] = { "Low", "Denied", "Rejected", 2, 2, 25, false },
+	[AUDIT_REFUSED] = { "Medium", "Denied", "Blocked", 3, 2, 2, false },
+	[AUDIT_CHANGED] = { "Informational", "Modified", "Corrected", 1, 4, 11, true },
 };
 
 /* ---- writing: a comma before every member but the first of its object ---- */
@@ -128,17 +128,19 @@ static const struct activity *method_of(const struct audit_row *r)
 	return NULL;
 }
 
-static enum class_id class_of(const struct audit_row *r)
+static enum class_id class_of(const struct audit_row *r, const struct activity *method)
 {
 	if (r->kind == AUDIT_REQUEST)
-		return method_of(r) ? CLASS_HTTP : CLASS_NETWORK;
+		return method ? CLASS_HTTP : CLASS_NETWORK;
 	return r->kind == AUDIT_REFUSAL ? CLASS_FINDING : CLASS_LIFECYCLE;
 }
 
 static const struct activity *activity_of(const struct audit_row *r, enum class_id class)
 {
-	if (class == CLASS_HTTP)
-		return method_of(r);
+	const struct activity *method = class == CLASS_HTTP ? method_of(r) : NULL;
+
+	if (method)
+		return method;
 	if (class == CLASS_NETWORK && r->action != AUDIT_ALLOWED)
 		return &REFUSED_OPEN;
 	return &KINDS[r->kind < AUDIT_KIND_COUNT ? r->kind : AUDIT_KIND_ANY];
@@ -363,7 +365,7 @@ static void put_unmapped(struct aqe_buf *b, const struct audit_row *r, enum clas
 
 void audit_row_ocsf(const struct audit_row *r, struct aqe_buf *b)
 {
-	const enum class_id class = class_of(r);
+	const enum class_id class = class_of(r, method_of(r));
 
 	(void)aqe_buf_putc(b, '{');
 	put_class(b, r, class);

@@ -215,13 +215,13 @@ int shim_audit_place(const struct shim_audit_args *args, enum audit_mode mode,
 int shim_audit_open(const struct shim_audit_args *args, enum audit_mode mode,
 		    struct audit_log **ret, struct aqe_err *e)
 {
-	struct audit_opts o;
+	struct audit_opts o = { .mode = mode };
 	int rc = shim_audit_place(args, mode, &o, e);
 
 	if (rc < 0)
 		return rc;
 	rc = audit_open(&o, ret, e);
-	return rc == AQE_E_ABSENT
+	return rc == AQE_E_ABSENT && o.dir
 		       ? aqe_err_set(e, AQE_E_ABSENT, 0, "there is no audit log in '%.300s'", o.dir)
 		       : rc;
 }

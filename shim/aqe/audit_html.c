@@ -230,18 +230,19 @@ static void bar_containers(const struct audit_bucket *from, struct shim_bar *to)
 	to->v[SHIM_SERIES_WARN] = from->by_kind[AUDIT_WAIVER];
 }
 
-static void put_chart(struct aqe_buf *b, const struct shim_report *r, struct shim_chart *c,
+static void put_chart(struct aqe_buf *b, const struct shim_report *r, const struct shim_chart *of,
 		      bar_fn *count)
 {
 	struct shim_bar bars[SHIM_REPORT_BUCKETS] = { { { 0 } } };
+	struct shim_chart c = *of;
 
 	for (size_t i = 0; i < r->n_buckets && i < SHIM_REPORT_BUCKETS; i++)
 		count(&r->buckets[i], &bars[i]);
-	c->bars = bars;
-	c->n = r->n_buckets;
-	c->start_ns = r->start_ns;
-	c->width_ns = r->width_ns;
-	shim_svg_over_time(b, c);
+	c.bars = bars;
+	c.n = r->n_buckets;
+	c.start_ns = r->start_ns;
+	c.width_ns = r->width_ns;
+	shim_svg_over_time(b, &c);
 }
 
 /* "6 hours" */
@@ -257,12 +258,14 @@ static void width_words(int64_t ns, char ret[SHIM_WHEN_TEXT])
 
 static void put_charts(struct aqe_buf *b, const struct shim_report *r)
 {
-	struct shim_chart requests = { .title =
-					       "Requests over time: allowed, blocked, rate limited",
-				       .names = { "allowed", "blocked", "rate limited" } };
-	struct shim_chart starts = { .title =
-					     "Containers over time: started, refused, waivers used",
-				     .names = { "started", "refused", "waivers used" } };
+	static const struct shim_chart requests = {
+		.title = "Requests over time: allowed, blocked, rate limited",
+		.names = { "allowed", "blocked", "rate limited" }
+	};
+	static const struct shim_chart starts = {
+		.title = "Containers over time: started, refused, waivers used",
+		.names = { "started", "refused", "waivers used" }
+	};
 	char span[SHIM_WHEN_TEXT];
 
 	width_words(r->width_ns, span);

@@ -18,18 +18,18 @@ static const int64_t WIDTHS[] = {
 void shim_report_scale(int64_t from_ns, int64_t to_ns, int64_t *ret_start_ns, int64_t *ret_width_ns,
 		       size_t *ret_n)
 {
-	size_t i = 0;
-	int64_t start = 0, n = 0;
+	int64_t width = 0, start = 0, n = 0;
 
 	/* the widest needs 30 bars for all of int64_t */
-	for (; i < AQE_COUNT(WIDTHS); i++) {
-		start = from_ns - from_ns % WIDTHS[i];
-		n = to_ns > start ? (to_ns - start) / WIDTHS[i] + 1 : 1;
-		if (n <= SHIM_REPORT_BUCKETS || i + 1 == AQE_COUNT(WIDTHS))
+	for (size_t i = 0; i < AQE_COUNT(WIDTHS); i++) {
+		width = WIDTHS[i];
+		start = from_ns - from_ns % width;
+		n = to_ns > start ? (to_ns - start) / width + 1 : 1;
+		if (n <= SHIM_REPORT_BUCKETS)
 			break;
 	}
 	*ret_start_ns = start;
-	*ret_width_ns = WIDTHS[i];
+	*ret_width_ns = width;
 	*ret_n = n < SHIM_REPORT_BUCKETS ? (size_t)n : SHIM_REPORT_BUCKETS;
 }
 

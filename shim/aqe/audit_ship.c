@@ -158,8 +158,8 @@ static int row_at(struct audit_log *log, int64_t seq, struct first_row *ret, str
 int shim_ship_check(struct audit_log *log, struct shim_ship_position *p, bool *ret_other,
 		    uint64_t *ret_pruned, struct aqe_err *e)
 {
-	struct first_row first;
-	struct audit_id id;
+	struct first_row first = { 0 };
+	struct audit_id id = { .created_ns = 0 };
 	int64_t last = 0;
 	int rc = audit_identity(log, &id, e);
 

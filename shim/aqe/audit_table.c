@@ -273,17 +273,25 @@ int shim_table_flush(struct shim_table *t, struct aqe_buf *b, struct aqe_err *e)
 static int escape_row(const struct shim_table *t, const struct shim_cell *cells,
 		      struct aqe_buf *scratch, char **texts, struct aqe_err *e)
 {
-	size_t at[SHIM_TABLE_COLUMNS_MAX];
+	char *p;
+	int rc;
 
 	for (size_t i = 0; i < t->n; i++) {
-		at[i] = scratch->len;
 		shim_text_escape(scratch, cells[i].text ? cells[i].text : "");
 		(void)aqe_buf_putc(scratch, '\0');
 	}
-	if (aqe_buf_ok(scratch, e))
-		return e->code;
-	for (size_t i = 0; i < t->n; i++)
-		texts[i] = scratch->p + at[i];
+	rc = aqe_buf_ok(scratch, e);
+	if (rc != AQE_OK)
+		return rc;
+	p = scratch->p;
+	if (!p) {
+		(void)aqe_err_set(e, AQE_E_INTERNAL, 0, "a table without columns");
+		return AQE_E_INTERNAL;
+	}
+	for (size_t i = 0; i < t->n; i++) {
+		texts[i] = p;
+		p += strlen(p) + 1;
+	}
 	return AQE_OK;
 }
 
@@ -312,12 +320,13 @@ int shim_table_row(struct shim_table *t, const struct shim_cell *cells, struct a
 	char *texts[SHIM_TABLE_COLUMNS_MAX] = { NULL };
 	int rc = escape_row(t, cells, &scratch, texts, e);
 
-	if (rc == AQE_OK && !t->started)
-		rc = keep_row(t, texts, cells, e);
-	if (rc < 0)
+	if (rc != AQE_OK)
 		return rc;
-	if (!t->started)
-		return t->waiting == SHIM_TABLE_MEASURED ? shim_table_flush(t, b, e) : AQE_OK;
+	if (!t->started) {
+		rc = keep_row(t, texts, cells, e);
+		return rc == AQE_OK && t->waiting == SHIM_TABLE_MEASURED ? shim_table_flush(t, b, e)
+									 : rc;
+	}
 	for (size_t i = 0; i < t->n; i++)
 		paints[i] = cells[i].paint;
 	put_line(t, texts, paints, b);

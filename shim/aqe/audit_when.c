@@ -9,15 +9,15 @@
 #include "shim/core/clock.h"
 #include "shim/core/text.h"
 
-#define S_PER_MIN    60
-#define S_PER_HOUR   3600
-#define S_PER_DAY    86400
+#define S_PER_MIN    INT64_C(60)
+#define S_PER_HOUR   INT64_C(3600)
+#define S_PER_DAY    INT64_C(86400)
 #define NS_PER_MS    INT64_C(1000000)
 #define NS_PER_US    INT64_C(1000)
 #define YEARS_MAX    290 /* what fits into 63 bits of nanoseconds, rounded down */
-#define DAYS_A_YEAR  365
+#define DAYS_A_YEAR  INT64_C(365)
 #define DATE_FROM_S  (INT64_C(100) * S_PER_DAY)
-#define ZONE_MAX_MIN (14 * 60)                               /* the widest zone there is */
+#define ZONE_MAX_MIN (14 * S_PER_MIN)                        /* the widest zone there is */
 #define S_MAX        (INT64_MAX / SHIM_NS_PER_S - S_PER_DAY) /* later times are the end of time */
 
 struct unit {
@@ -27,7 +27,7 @@ struct unit {
 /* Largest first; "ms" before "m" and "s", which it begins with. */
 static const struct unit UNITS[] = {
 	{ "y", DAYS_A_YEAR *S_PER_DAY *SHIM_NS_PER_S },
-	{ "w", 7 * S_PER_DAY *SHIM_NS_PER_S },
+	{ "w", INT64_C(7) * S_PER_DAY *SHIM_NS_PER_S },
 	{ "d", S_PER_DAY *SHIM_NS_PER_S },
 	{ "h", S_PER_HOUR *SHIM_NS_PER_S },
 	{ "ms", NS_PER_MS },

@@ -399,9 +399,11 @@ static int prepare(struct ship *s, const struct shim_audit_args *args, struct sh
 {
 	struct audit_opts at;
 	bool plain = false;
-	int rc = s->url ? shim_ship_url(s->url, &plain, e)
-			: aqe_err_set(e, AQE_E_USAGE, 0, "--url URL is missing");
+	int rc;
 
+	if (!s->url)
+		return aqe_err_set(e, AQE_E_USAGE, 0, "--url URL is missing");
+	rc = shim_ship_url(s->url, &plain, e);
 	if (plain) {
 		s->dial.flags = SHIM_HTTP_PLAIN;
 		s->dial.may_dial = may_dial_plain;
