@@ -24,7 +24,7 @@ struct netpol_limiters {
 	struct row *rows; /* open addressing, at most half full */
 	size_t n_rows, n, max;
 	const struct netpol_limiter *last; /* handed out last: still in its caller's hands */
-	bool suspect; /* a state was lost: new keys begin drained */
+	bool suspect;                      /* a state was lost: new keys begin drained */
 	int64_t suspect_until;
 };
 
