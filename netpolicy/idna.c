@@ -132,6 +132,8 @@ struct encoder {
 	char *out;
 	size_t max, len;
 	bool full;
+	size_t basic, done; /* plain code points; those that are out already */
+	uint32_t delta, bias;
 };
 
 static void put(struct encoder *enc, char c)
@@ -167,29 +169,27 @@ static uint32_t next_cp(const uint32_t *cp, size_t n, uint32_t from)
 	return best;
 }
 
-/* Encodes one round: every appearance of `m`. Labels are short, so `delta` cannot overflow: at most
+/* Encodes every appearance of `m`. Labels are short, so `delta` cannot overflow: at most
  * 64 * 0x110000. */
-static uint32_t put_round(struct encoder *enc, const uint32_t *cp, size_t n, uint32_t m,
-			  uint32_t delta, size_t *io_done, uint32_t *io_bias, size_t basic)
+static void put_round(struct encoder *enc, const uint32_t *cp, size_t n, uint32_t m)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (cp[i] < m)
-			delta++;
+			enc->delta++;
 		if (cp[i] != m)
 			continue;
-		put_delta(enc, delta, *io_bias);
-		*io_bias = adapt(delta, (uint32_t)*io_done + 1, *io_done == basic);
-		delta = 0;
-		(*io_done)++;
+		put_delta(enc, enc->delta, enc->bias);
+		enc->bias = adapt(enc->delta, (uint32_t)enc->done + 1, enc->done == enc->basic);
+		enc->delta = 0;
+		enc->done++;
 	}
-	return delta + 1;
+	enc->delta++;
 }
 
 bool netpol_puny_encode(const uint32_t *cp, size_t n, char *ret, size_t max, size_t *ret_n)
 {
-	struct encoder enc = { ret, max, 0, false };
-	uint32_t from = FIRST, delta = 0, bias = BIAS;
-	size_t basic, done;
+	struct encoder enc = { .out = ret, .max = max, .bias = BIAS };
+	uint32_t from = FIRST;
 
 	if (n > NETPOL_IDNA_MAX)
 		return false;
@@ -197,14 +197,14 @@ bool netpol_puny_encode(const uint32_t *cp, size_t n, char *ret, size_t max, siz
 		if (cp[i] < FIRST)
 			put(&enc, (char)cp[i]);
 	}
-	basic = done = enc.len;
-	if (basic)
+	enc.basic = enc.done = enc.len;
+	if (enc.basic)
 		put(&enc, '-');
-	while (done < n && !enc.full) {
+	while (enc.done < n && !enc.full) {
 		const uint32_t m = next_cp(cp, n, from);
 
-		delta += (m - from) * (uint32_t)(done + 1);
-		delta = put_round(&enc, cp, n, m, delta, &done, &bias, basic);
+		enc.delta += (m - from) * (uint32_t)(enc.done + 1);
+		put_round(&enc, cp, n, m);
 		from = m + 1;
 	}
 	*ret_n = enc.len;
@@ -372,7 +372,7 @@ static const char *read_label(const char *p, size_t n, uint32_t *cp, size_t *ret
 
 static const char *convert(const char *p, size_t n, char *ret)
 {
-	uint32_t cp[NETPOL_IDNA_MAX];
+	uint32_t cp[NETPOL_IDNA_MAX] = { 0 };
 	size_t n_cp = 0, len = 0;
 	bool wide = false;
 	const char *why = read_label(p, n, cp, &n_cp, &wide);

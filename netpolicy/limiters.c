@@ -136,7 +136,7 @@ static bool make_place(struct netpol_limiters *t, int64_t now_ns)
 }
 
 static int add(struct netpol_limiters *t, const char *key, const struct netpol_rate *rate,
-	       int64_t now_ns, struct row **ret, struct aqe_err *e)
+	       int64_t now_ns, struct aqe_err *e)
 {
 	struct row fresh = { NULL, NULL };
 	int rc;
@@ -154,8 +154,7 @@ static int add(struct netpol_limiters *t, const char *key, const struct netpol_r
 		free_row(&fresh);
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for a rate limiter");
 	}
-	*ret = find(t, key);
-	**ret = fresh;
+	*find(t, key) = fresh;
 	t->n++;
 	return AQE_OK;
 }
@@ -168,19 +167,20 @@ static bool same_rate(const struct netpol_rate *a, const struct netpol_rate *b)
 int netpol_limiters_get(struct netpol_limiters *t, const char *key, const struct netpol_rate *rate,
 			int64_t now_ns, struct netpol_limiter **ret, struct aqe_err *e)
 {
-	struct row *r = find(t, key);
+	struct netpol_limiter *l = netpol_limiters_find(t, key);
 	int rc = AQE_OK;
 
-	if (!r->key) {
-		rc = add(t, key, rate, now_ns, &r, e);
-		if (!rc && t->suspect && now_ns < t->suspect_until)
-			netpol_limiter_drain(r->limiter, now_ns);
-	} else if (!same_rate(&r->limiter->rate, rate)) {
-		rc = netpol_limiter_reconf(r->limiter, now_ns, rate, e);
+	if (!l) {
+		rc = add(t, key, rate, now_ns, e);
+		l = netpol_limiters_find(t, key);
+		if (l && t->suspect && now_ns < t->suspect_until)
+			netpol_limiter_drain(l, now_ns);
+	} else if (!same_rate(&l->rate, rate)) {
+		rc = netpol_limiter_reconf(l, now_ns, rate, e);
 	}
 	if (!rc)
-		*ret = r->limiter;
-	t->last = r->limiter;
+		*ret = l;
+	t->last = l;
 	return rc;
 }
 
@@ -240,7 +240,6 @@ static int load_row(struct netpol_limiters *t, const struct aqe_buf *b, size_t *
 	const size_t left = b->len - *io_at;
 	char key[NETPOL_LIMITERS_KEY_MAX + 1] = "";
 	struct netpol_rate rate;
-	struct row *r = NULL;
 	size_t key_n, state_n;
 	int rc;
 
@@ -255,11 +254,11 @@ static int load_row(struct netpol_limiters *t, const struct aqe_buf *b, size_t *
 	memcpy(key, p + HEAD_LEN, key_n);
 	if (strlen(key) != key_n || find(t, key)->key)
 		return aqe_err_set(e, AQE_E_MALFORMED, 0, "a key twice, or with a NUL");
-	rc = add(t, key, &rate, now->boottime_ns, &r, e);
-	if (!rc)
-		rc = netpol_limiter_restore(r->limiter, p + HEAD_LEN + key_n, state_n, now, e);
+	rc = add(t, key, &rate, now->boottime_ns, e);
 	*io_at += HEAD_LEN + key_n + state_n;
-	return rc;
+	return rc ? rc
+		  : netpol_limiter_restore(netpol_limiters_find(t, key), p + HEAD_LEN + key_n,
+					   state_n, now, e);
 }
 
 static int load_rows(struct netpol_limiters *t, const struct aqe_buf *b,

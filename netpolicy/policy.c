@@ -164,7 +164,7 @@ static int add_new_types(struct netpol_build *b, struct aqe_err *e)
 				"has no good name for an agent type, wanted 1 to 64 of a-z, 0-9 "
 				"and '-'");
 		if (!find_type(b, v->key))
-			rc = add_type(b, v->key, find_base(b, DEFAULT_TYPE), e);
+			rc = add_type(b, v->key, b->fallback, e);
 	}
 	return rc;
 }
@@ -336,6 +336,8 @@ static int build(struct netpol_build *b, const struct netpol_section *sections, 
 {
 	int rc = make_room(b, sections, n_sections, e);
 
+	if (rc || !b->types)
+		return rc ? rc : AQE_E_NOMEM;
 	for (size_t i = 0; !rc && i < b->n_base; i++)
 		rc = add_type(b, b->base[i].type, &b->base[i], e);
 	if (!rc)
@@ -357,7 +359,8 @@ int netpol_policy_build(const struct netpol_base *base, size_t n_base,
 
 	if (!p)
 		return netpol_policy_nomem(e);
-	if (!find_base(&b, DEFAULT_TYPE))
+	b.fallback = find_base(&b, DEFAULT_TYPE);
+	if (!b.fallback)
 		return aqe_err_set(e, AQE_E_INTERNAL, 0, "no built-in row 'default'");
 	p->cluster.timeout_ms = CLUSTER_MS;
 	p->cluster.prefix = "aqe:";

@@ -16,6 +16,7 @@ struct netpol_build {
 	struct aqe_arena *arena;
 	const struct netpol_base *base;
 	size_t n_base;
+	const struct netpol_base *fallback; /* the row "default" */
 	struct netpol_type *types;
 	struct netpol_gateway *gateways;
 	const struct netpol_section *sec; /* the one being read */

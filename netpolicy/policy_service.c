@@ -13,20 +13,6 @@
 
 /* ---- texts ---- */
 
-/* Copies a string member that is there; *ret stays as it is without one. */
-static int take_str(const struct netpol_build *b, const struct aqe_json *obj, const char *name,
-		    const char **ret, struct aqe_err *e)
-{
-	const struct aqe_json *v = aqe_json_get(obj, name);
-
-	if (!v)
-		return AQE_OK;
-	if (!aqe_json_str(v))
-		return netpol_policy_fault(b, v, e, "wanted a string");
-	*ret = aqe_arena_dup(b->arena, v->text);
-	return *ret ? AQE_OK : netpol_policy_nomem(e);
-}
-
 static bool host_port_ok(const char *p, size_t n, bool need_port)
 {
 	struct netpol_host host;
@@ -102,7 +88,7 @@ static bool server_ok(const char *s)
 	return *s == '/' ? file_ok(s) : host_port_ok(s, strlen(s), true);
 }
 
-/* A text that was taken, with its rule. */
+/* A text, its rule, and where it goes. */
 struct text_row {
 	const char *name;
 	bool (*ok)(const char *s);
@@ -110,19 +96,30 @@ struct text_row {
 	const char **place;
 };
 
+static int take_text(const struct netpol_build *b, const struct aqe_json *v,
+		     const struct text_row *row, struct aqe_err *e)
+{
+	const char *s = aqe_json_str(v);
+
+	if (!s || !row->ok(s))
+		return netpol_policy_fault(b, v, e, "wanted %s", row->wanted);
+	*row->place = aqe_arena_dup(b->arena, s);
+	return *row->place ? AQE_OK : netpol_policy_nomem(e);
+}
+
+/* The members of `obj` that are there; the others' places stay as they are. */
 static int take_texts(const struct netpol_build *b, const struct aqe_json *obj,
 		      const struct text_row *rows, size_t n, struct aqe_err *e)
 {
-	for (size_t i = 0; i < n; i++) {
-		int rc = take_str(b, obj, rows[i].name, rows[i].place, e);
+	int rc = AQE_OK;
 
-		if (rc)
-			return rc;
-		if (aqe_json_get(obj, rows[i].name) && !rows[i].ok(*rows[i].place))
-			return netpol_policy_fault(b, aqe_json_get(obj, rows[i].name), e,
-						   "wanted %s", rows[i].wanted);
+	for (size_t i = 0; !rc && i < n; i++) {
+		const struct aqe_json *v = aqe_json_get(obj, rows[i].name);
+
+		if (v)
+			rc = take_text(b, v, &rows[i], e);
 	}
-	return AQE_OK;
+	return rc;
 }
 
 /* ---- gateways ---- */

@@ -104,7 +104,7 @@ static int batch(const struct aqe_cli_cmd *cmd, const char *const header[2], row
 		if (is_header(&row, header))
 			continue;
 		rc = fn(&row, strict, &b, &e);
-		if (rc || fwrite(b.p, 1, b.len, stdout) != b.len)
+		if (rc || fwrite(aqe_buf_str(&b), 1, b.len, stdout) != b.len)
 			break;
 		aqe_buf_clear(&b);
 	}

@@ -155,6 +155,7 @@ static void accept_client(struct server *s)
 		"{\"version\":1,\"ok\":false,\"code\":\"limit\",\"error\":\"too many clients\"}\n";
 	static const char foreign[] =
 		"{\"version\":1,\"ok\":false,\"code\":\"refused\",\"error\":\"not this user\"}\n";
+	/* cppcheck-suppress nullPointer; accept4(2) takes NULL for both */
 	AQE_AUTO_FD int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct client *c = free_client(s);
 
@@ -285,8 +286,9 @@ static int wait_ms(const struct server *s)
 	return left < 0 ? 0 : left > SAVE_MS ? SAVE_MS : (int)left;
 }
 
-static void turn(struct server *s, struct pollfd *fds)
+static void turn(struct server *s)
 {
+	struct pollfd fds[CLIENTS_MAX + 2];
 	nfds_t n = 2;
 	size_t of[CLIENTS_MAX + 2] = { 0 };
 
@@ -332,9 +334,6 @@ static int start(struct server *s, struct aqe_err *e)
 	bool changed = false;
 	int rc;
 
-	s->clients = calloc(CLIENTS_MAX, sizeof(*s->clients));
-	if (!s->clients)
-		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for clients");
 	for (size_t i = 0; i < CLIENTS_MAX; i++)
 		s->clients[i].fd = -1;
 	rc = netpol_live_reload(&s->live, &changed, e);
@@ -353,9 +352,8 @@ static int start(struct server *s, struct aqe_err *e)
 
 static void stop(struct server *s)
 {
-	for (size_t i = 0; s->clients && i < CLIENTS_MAX; i++)
+	for (size_t i = 0; i < CLIENTS_MAX; i++)
 		drop(&s->clients[i]);
-	free(s->clients);
 	if (s->listen_fd >= 0) {
 		(void)unlink(s->args->operand[0]);
 		(void)close(s->listen_fd);
@@ -369,37 +367,41 @@ static void stop(struct server *s)
 	netpol_live_done(&s->live);
 }
 
-static int serve(struct shim_policy_args *args, struct aqe_err *e)
+static int serve(struct shim_policy_args *args, struct client *clients, struct aqe_err *e)
 {
 	struct server s = { .args = args,
+			    .clients = clients,
 			    .live = { NULL, load_policy, args, AQE_ERR_INIT },
 			    .listen_fd = -1,
 			    .signal_fd = -1,
 			    .state_dir = -1 };
-	struct pollfd *fds = calloc(CLIENTS_MAX + 2, sizeof(*fds));
 	int rc;
 
 	s.rpc.live = &s.live;
 	s.rpc.audit = args->no_audit ? NULL : shim_policy_audit_write;
 	s.rpc.self = &s.audit;
 	s.saved_ns = netpol_boottime_ns();
-	rc = fds ? start(&s, e) : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
+	rc = start(&s, e);
 	while (!rc && !s.ended)
-		turn(&s, fds);
+		turn(&s);
 	if (!rc)
 		save_state(&s);
 	stop(&s);
-	free(fds);
 	return rc;
 }
 
 int shim_policy_serve(int argc, char **argv)
 {
+	AQE_AUTO_FREE struct client *clients = calloc(CLIENTS_MAX, sizeof(*clients));
 	struct aqe_err e = AQE_ERR_INIT;
 	struct shim_policy_args args;
 	int status = shim_policy_args(&CMD, argc, argv, 1, 1, &args);
 
 	if (status >= 0)
 		return status;
-	return serve(&args, &e) ? shim_policy_fail(&CMD, SHIM_EXIT_UNDECIDED, &e) : SHIM_EXIT_OK;
+	if (!clients)
+		(void)aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory for clients");
+	else if (!serve(&args, clients, &e))
+		return SHIM_EXIT_OK;
+	return shim_policy_fail(&CMD, SHIM_EXIT_UNDECIDED, &e);
 }

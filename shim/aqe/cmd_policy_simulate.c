@@ -121,31 +121,32 @@ static struct bucket *find_bucket(const struct sim *s, const char *scenario, con
 	return NULL;
 }
 
-/* A key seen for the first time has the rate its scenario has by now. */
-static int add_bucket(struct sim *s, const char *scenario, const char *key, struct bucket **ret,
-		      struct aqe_err *e)
+/* A key seen for the first time has the rate its scenario has by now. NULL with `e` filled. */
+static struct bucket *add_bucket(struct sim *s, const char *scenario, const char *key,
+				 struct aqe_err *e)
 {
 	const char *const rate[3] = { shim_tsv_at(&s->in, COL_PER_MINUTE),
 				      shim_tsv_at(&s->in, COL_PER_HOUR),
 				      shim_tsv_at(&s->in, COL_BURST) };
 	const struct bucket *other = find_bucket(s, scenario, NULL);
 	struct bucket *b = &s->list[s->n];
-	int rc;
 
-	if (s->n == KEYS_MAX || strlen(scenario) >= NAME_LEN || strlen(key) >= NAME_LEN)
-		return malformed(s, "more than 4096 keys, or a name over 127 bytes", e);
-	if (other)
+	if (s->n == KEYS_MAX || strlen(scenario) >= NAME_LEN || strlen(key) >= NAME_LEN) {
+		(void)malformed(s, "more than 4096 keys, or a name over 127 bytes", e);
+		return NULL;
+	}
+	if (other) {
 		b->rate = other->rate;
-	else if (!read_rate(rate, &b->rate))
-		return malformed(s, "per minute, per hour and burst must be 1 to 1000000 each", e);
+	} else if (!read_rate(rate, &b->rate)) {
+		(void)malformed(s, "per minute, per hour and burst must be 1 to 1000000 each", e);
+		return NULL;
+	}
 	memcpy(b->scenario, scenario, strlen(scenario) + 1);
 	memcpy(b->key, key, strlen(key) + 1);
-	rc = netpol_limiter_new(&b->rate, &b->limiter, e);
-	if (rc)
-		return rc;
+	if (netpol_limiter_new(&b->rate, &b->limiter, e))
+		return NULL;
 	s->n++;
-	*ret = b;
-	return AQE_OK;
+	return b;
 }
 
 static int reconf(struct sim *s, const char *scenario, int64_t now, const struct netpol_rate *rate,
@@ -204,13 +205,12 @@ static int run_row(struct sim *s, struct outcome *ret, struct aqe_err *e)
 	const char *key = shim_tsv_at(&s->in, COL_KEY);
 	struct bucket *b = find_bucket(s, scenario, key);
 	uint64_t t_ms = 0;
-	int rc = AQE_OK;
 
 	if (!aqe_parse_u64(shim_tsv_at(&s->in, COL_TIME), T_MS_MAX, &t_ms))
 		return malformed(s, "time is no number of milliseconds", e);
 	if (!b)
-		rc = add_bucket(s, scenario, key, &b, e);
-	return rc ? rc : run_op(s, b, (int64_t)t_ms * MS_NS, ret, e);
+		b = add_bucket(s, scenario, key, e);
+	return b ? run_op(s, b, (int64_t)t_ms * MS_NS, ret, e) : (int)e->code;
 }
 
 /* True when the row says what it expects and got something else. */
@@ -274,7 +274,7 @@ static bool is_row(const struct sim *s)
 
 static int run(const struct shim_policy_args *args, struct sim *s, struct aqe_err *e)
 {
-	struct outcome o;
+	struct outcome o = { .word = "-" };
 	int rc;
 
 	s->list = calloc(KEYS_MAX, sizeof(*s->list));

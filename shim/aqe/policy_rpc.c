@@ -320,7 +320,7 @@ static int put_answer(struct call *c, const struct netpol_answer *n)
 static int op_check(struct call *c, struct aqe_err *e)
 {
 	struct netpol_request rq = { .proto = NETPOL_PROTO_ANY };
-	struct netpol_answer n;
+	struct netpol_answer n = { .verdict = NETPOL_DENY };
 	int rc = get_agent(c, e);
 
 	if (!rc)
@@ -361,7 +361,7 @@ static int op_record(struct call *c, struct aqe_err *e)
 {
 	struct netpol_request rq = { .proto = NETPOL_PROTO_ANY };
 	struct shim_rpc_record rec = { .status = -1, .response_ms = -1 };
-	struct netpol_answer n;
+	struct netpol_answer n = { .verdict = NETPOL_DENY };
 	int rc = get_agent(c, e);
 
 	if (!rc)
@@ -512,12 +512,11 @@ void shim_rpc_line(struct shim_rpc *r, const char *line, size_t n, int64_t now_n
 	int rc;
 
 	rc = a ? aqe_json_parse(a, line, n, &LIMITS, &in, &e) : nomem(&e);
-	c.in = in;
-	c.out = rc ? NULL : new_answer(&c, true);
-	if (!rc && !c.out)
-		rc = nomem(&e);
-	if (!rc)
-		rc = run(&c, &e);
+	if (!rc && in) {
+		c.in = in;
+		c.out = new_answer(&c, true);
+		rc = c.out ? run(&c, &e) : nomem(&e);
+	}
 	if (rc && !e.code)
 		(void)nomem(&e);
 	good = rc ? a && answer_fault(&c, &e, out)

@@ -68,13 +68,17 @@ static int hex_value(char c)
 /* Reads the escape at `p`, `n` bytes left; returns its length, 0 when it is none. */
 static size_t read_escape(const char *p, size_t n, char *ret)
 {
+	int high, low;
+
 	if (n >= 2 && p[1] == '\\') {
 		*ret = '\\';
 		return 2;
 	}
-	if (n < 4 || p[1] != 'x' || hex_value(p[2]) < 0 || hex_value(p[3]) < 0)
+	high = n < 4 || p[1] != 'x' ? -1 : hex_value(p[2]);
+	low = high < 0 ? -1 : hex_value(p[3]);
+	if (low < 0)
 		return 0;
-	*ret = (char)(hex_value(p[2]) << 4 | hex_value(p[3]));
+	*ret = (char)(high * 16 + low);
 	return 4;
 }
 
