@@ -111,13 +111,16 @@ static int distinct(struct job *j, struct aqe_arena *a, const char *revision, st
 {
 	const bool normalised = j->dialect != CACHE_OLLAMA_LEGACY;
 	const char *provider = j->em->cfg->provider ? j->em->cfg->provider : j->em->cfg->url;
+	struct cache_ask named = *j->ask;
 	struct cache_key *keys = aqe_arena_calloc(a, j->ask->n, sizeof(*keys));
 	size_t *order = aqe_arena_calloc(a, j->ask->n, sizeof(*order));
 
-	if (!keys || !order)
+	if (j->em->ollama && !strchr(named.model, ':')) /* two names of one model */
+		named.model = aqe_arena_fmt(a, "%s:latest", named.model);
+	if (!keys || !order || !named.model)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 	for (size_t i = 0; i < j->ask->n; i++) {
-		cache_ask_key(j->ask, i, provider, revision, normalised, &keys[i]);
+		cache_ask_key(&named, i, provider, revision, normalised, &keys[i]);
 		order[i] = i;
 	}
 	qsort_r(order, j->ask->n, sizeof(*order), by_key, keys);
