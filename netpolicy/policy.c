@@ -345,12 +345,13 @@ static int build(struct netpol_build *b, const struct netpol_section *sections, 
 	if (rc)
 		return rc;
 	b->p->fallback = find_type(b, DEFAULT_TYPE);
-	return set_digest(b->p, e);
+	return AQE_OK;
 }
 
-int netpol_policy_build(const struct netpol_base *base, size_t n_base,
-			const struct netpol_section *sections, size_t n_sections,
-			struct netpol_policy **ret, struct aqe_err *e)
+/* A snapshot without its digest. */
+static int make(const struct netpol_base *base, size_t n_base,
+		const struct netpol_section *sections, size_t n_sections,
+		struct netpol_policy **ret, struct aqe_err *e)
 {
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(NETPOL_ARENA_MAX);
 	struct netpol_policy *p = a ? aqe_arena_alloc(a, sizeof(*p)) : NULL;
@@ -371,6 +372,32 @@ int netpol_policy_build(const struct netpol_base *base, size_t n_base,
 	p->arena = AQE_TAKE_PTR(a);
 	*ret = p;
 	return AQE_OK;
+}
+
+int netpol_policy_build(const struct netpol_base *base, size_t n_base,
+			const struct netpol_section *sections, size_t n_sections,
+			struct netpol_policy **ret, struct aqe_err *e)
+{
+	struct netpol_policy *p = NULL;
+	int rc = make(base, n_base, sections, n_sections, &p, e);
+
+	if (!rc)
+		rc = set_digest(p, e);
+	if (rc)
+		netpol_policy_unref(p);
+	else
+		*ret = p;
+	return rc;
+}
+
+int netpol_policy_check(const struct netpol_base *base, size_t n_base,
+			const struct netpol_section *sections, size_t n_sections, struct aqe_err *e)
+{
+	struct netpol_policy *p = NULL;
+	int rc = make(base, n_base, sections, n_sections, &p, e);
+
+	netpol_policy_unref(p);
+	return rc;
 }
 
 /* ---- using ---- */

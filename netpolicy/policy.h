@@ -124,6 +124,10 @@ struct netpol_section {
 AQE_MUST_CHECK int netpol_policy_build(const struct netpol_base *base, size_t n_base,
 				       const struct netpol_section *sections, size_t n_sections,
 				       struct netpol_policy **ret, struct aqe_err *e);
+/* Only the judgement: what build would say. */
+AQE_MUST_CHECK int netpol_policy_check(const struct netpol_base *base, size_t n_base,
+				       const struct netpol_section *sections, size_t n_sections,
+				       struct aqe_err *e);
 struct netpol_policy *netpol_policy_ref(struct netpol_policy *p);
 /* Gives a reference back; the last one frees it. NULL is accepted. */
 void netpol_policy_unref(struct netpol_policy *p);

@@ -44,8 +44,8 @@ static struct netpol_section *sections(struct aqe_arena *a, const struct hard_po
 	return list;
 }
 
-int shim_net_policy_build(const struct hard_policy *p, struct netpol_policy **ret,
-			  struct aqe_err *e)
+/* With `ret` NULL only judges. */
+static int build(const struct hard_policy *p, struct netpol_policy **ret, struct aqe_err *e)
 {
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(ARENA_MAX);
 	struct netpol_base *base = a ? base_rows(a, p) : NULL;
@@ -55,7 +55,23 @@ int shim_net_policy_build(const struct hard_policy *p, struct netpol_policy **re
 	list = base ? sections(a, p, &n) : NULL;
 	if (!list)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the network policy");
-	return netpol_policy_build(base, p->n_agents, list, n, ret, e);
+	return ret ? netpol_policy_build(base, p->n_agents, list, n, ret, e)
+		   : netpol_policy_check(base, p->n_agents, list, n, e);
+}
+
+int shim_net_policy_build(const struct hard_policy *p, struct netpol_policy **ret,
+			  struct aqe_err *e)
+{
+	return build(p, ret, e);
+}
+
+int shim_net_policy_check(const struct hard_policy *p, struct aqe_err *e)
+{
+	for (size_t i = 0; i < p->n_sections; i++) {
+		if (strcmp(p->sections[i].key, SECTION) == 0)
+			return build(p, NULL, e);
+	}
+	return AQE_OK;
 }
 
 int shim_net_policy_load(const char *file, const char *user_dir, struct netpol_policy **ret,

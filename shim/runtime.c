@@ -13,6 +13,7 @@
 #include "shim/core/text.h"
 #include "shim/env.h"
 #include "shim/exit.h"
+#include "shim/net_policy.h"
 #include "shim/version.h"
 
 /* All trees of one call: two documents of 1 MiB, their rewrites, the policy, the image's records.
@@ -43,13 +44,21 @@ int shim_rt_refuse_report(struct shim_rt *rt, const struct hard_report *report)
 
 int shim_rt_policy(struct shim_rt *rt, struct hard_policy **ret, struct aqe_err *e)
 {
+	struct hard_policy *p = NULL;
 	const char *user = NULL;
 	int rc;
 
 	if (geteuid() != 0 || shim_state_in_userns())
 		user = shim_env_policy_dir(rt->arena, rt->envp);
-	rc = hard_policy_load(HARD_POLICY_DIR, user, ret, e);
-	return rc < 0 ? aqe_err_wrap(e, "policy") : 0;
+	rc = hard_policy_load(HARD_POLICY_DIR, user, &p, e);
+	if (rc == 0)
+		rc = shim_net_policy_check(p, e);
+	if (rc < 0) {
+		hard_policy_free(p);
+		return aqe_err_wrap(e, "policy");
+	}
+	*ret = p;
+	return 0;
 }
 
 static int no_record(const struct shim_rt *rt, struct aqe_err *e)

@@ -47,6 +47,13 @@ refused_with() {
 	refused_with "$POLICY:4" mode
 }
 
+@test "network: a rule that does not load refuses starts, with its line" {
+	printf '{\n  "version": 1,\n  "network": { "agents": { "default": {\n    "domains": ["*.com"] } } }\n}\n' >"$POLICY"
+	refused_with "$POLICY:4" "'/network/agents/default/domains/0'" "public suffix"
+	printf '{\n  "version": 1,\n  "network": { "agents": { "default": {\n    "domain": [] } } }\n}\n' >"$POLICY"
+	refused_with "$POLICY:4" "is not a key"
+}
+
 @test "unknown key, wrong type, unknown mode, future version: path, line and the key" {
 	printf '{\n  "version": 1,\n  "mod": "enforce"\n}\n' >"$POLICY"
 	refused_with "$POLICY:3" mod
