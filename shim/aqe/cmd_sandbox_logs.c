@@ -170,12 +170,15 @@ static int follow_on(struct follow *f, struct aqe_err *e)
 int shim_sandbox_follow(struct shim_box *b, struct aqe_err *e)
 {
 	struct follow f = { .dirfd = -1 };
-	int rc = follow_open(&f, b, e);
+	int rc;
 
+	/* docker names the file when the container starts */
+	while ((rc = follow_open(&f, b, e)) == AQE_E_ABSENT && shim_box_is_supervised(b))
+		nap();
 	if (rc == 0)
 		rc = follow_on(&f, e);
 	follow_close(&f);
-	return rc;
+	return rc == AQE_E_ABSENT ? 0 : rc; /* it never started: its state says why */
 }
 
 static int logs(struct shim_sb *sb, struct shim_box *b, struct aqe_err *e)

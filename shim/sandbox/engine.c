@@ -9,7 +9,11 @@
 
 #include "shim/core/text.h"
 
-static const struct shim_engine_ops *const ENGINES[] = { &SHIM_ENGINE_OCI };
+static const struct shim_engine_ops *const ENGINES[] = {
+	&SHIM_ENGINE_OCI,
+	&SHIM_ENGINE_PODMAN,
+	&SHIM_ENGINE_DOCKER,
+};
 
 const struct shim_engine_ops *shim_engine_find(const char *name)
 {

@@ -51,6 +51,8 @@ const struct shim_engine_ops *shim_engine_find(const char *name);
 
 /* The drivers. */
 extern const struct shim_engine_ops SHIM_ENGINE_OCI;
+extern const struct shim_engine_ops SHIM_ENGINE_PODMAN;
+extern const struct shim_engine_ops SHIM_ENGINE_DOCKER;
 
 /* Absolute path of aqe-shim: AQE_SHIM, or the one beside our own program, or the usual places. */
 AQE_MUST_CHECK int shim_engine_shim_path(struct aqe_arena *a, const char **ret, struct aqe_err *e);

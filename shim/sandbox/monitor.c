@@ -73,6 +73,7 @@ static void instance_new(struct shim_monitor *m)
 {
 	struct shim_event ev = SHIM_EVENT_INIT(SHIM_EVENT_STARTED);
 
+	m->present = true;
 	m->seen.starts++;
 	m->seen.started_s = now_s();
 	m->seen.ended_s = 0;
@@ -93,8 +94,14 @@ static int instance(void *arg, pid_t *ret_pid)
 	char digits[16];
 	uint64_t pid = 0, start = 0;
 
-	if (aqe_fs_read_beneath(m->box->fd, "pid", AQE_FS_REGULAR, &b, NULL) < 0)
+	bool fresh = shim_supervisor_machine(m->sup)->state == SHIM_SUP_STARTING;
+
+	m->seen.pid = 0;
+	if (aqe_fs_read_beneath(m->box->fd, "pid", AQE_FS_REGULAR, &b, NULL) < 0) {
+		if (fresh) /* it has ended already */
+			instance_new(m);
 		return AQE_E_ABSENT;
+	}
 	(void)snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(aqe_buf_str(&b), "\n"),
 		       aqe_buf_str(&b));
 	if (!aqe_parse_u64(digits, INT32_MAX, &pid) || pid == 0)
@@ -104,8 +111,8 @@ static int instance(void *arg, pid_t *ret_pid)
 	m->seen.pid = (uint32_t)pid;
 	m->seen.pid_start = start;
 	*ret_pid = (pid_t)pid;
-	if (shim_supervisor_machine(m->sup)->state == SHIM_SUP_STARTING)
-		instance_new(m); /* not adopted */
+	if (fresh)
+		instance_new(m);
 	return 0;
 }
 
@@ -123,6 +130,7 @@ static void instance_gone(struct shim_monitor *m, int64_t exit_code)
 	(void)shim_monitor_look_oom(m); /* it tells by itself */
 	shim_monitor_io_drain(m);
 	shim_monitor_watch_end(m);
+	m->present = false;
 	m->seen.exit_code = exit_code;
 	m->seen.ended_s = now_s();
 	m->seen.pid = 0;
@@ -133,21 +141,12 @@ static void instance_gone(struct shim_monitor *m, int64_t exit_code)
 	shim_monitor_event(m, &ev);
 }
 
-/* True: it counts as a success. */
-static bool ended(void *arg, int status)
-{
-	struct shim_monitor *m = arg;
-
-	instance_gone(m, code_of(status));
-	return aqe_str_eq(m->box->plan.restart, "no") || status == 0;
-}
-
 /* Not seen through a pidfd: the engine knows how it ended. */
 static void ended_unseen(struct shim_monitor *m)
 {
 	struct shim_last last = { -1, false };
 
-	if (m->seen.pid == 0 && m->seen.ended_s >= m->seen.started_s)
+	if (!m->present)
 		return; /* seen already */
 	if (shim_fields_load(m->box->arena, SHIM_LAST_FIELDS, m->box->fd, SHIM_LAST_FILE, &last,
 			     NULL) == 0 &&
@@ -158,6 +157,19 @@ static void ended_unseen(struct shim_monitor *m)
 		shim_monitor_event(m, &ev);
 	}
 	instance_gone(m, last.exit_code);
+}
+
+/* True: it counts as a success. */
+static bool ended(void *arg, int status)
+{
+	struct shim_monitor *m = arg;
+
+	if (status < 0) {
+		ended_unseen(m);
+		return aqe_str_eq(m->box->plan.restart, "no");
+	}
+	instance_gone(m, code_of(status));
+	return aqe_str_eq(m->box->plan.restart, "no") || status == 0;
 }
 
 static void failed(void *arg, enum shim_command_verb verb, const char *text)
@@ -175,8 +187,10 @@ static void tell_started(struct shim_monitor *m, bool adopted)
 {
 	m->seen.next_start_s = 0;
 	m->error[0] = '\0';
-	if (adopted)
-		shim_monitor_watch_begin(m);
+	if (!adopted)
+		return;
+	m->present = true;
+	shim_monitor_watch_begin(m);
 }
 
 static void tell_failed(struct shim_monitor *m, const struct shim_sup_action *a)
@@ -339,6 +353,8 @@ static int set_up(struct shim_monitor *m, struct aqe_err *e)
 		rc = watch_wishes(m, e);
 	if (rc == 0)
 		rc = shim_box_want(m->box, &m->want, e);
+	/* what an earlier monitor saw running */
+	m->present = rc == 0 && m->seen.pid > 0;
 	return rc;
 }
 

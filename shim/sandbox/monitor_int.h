@@ -56,6 +56,7 @@ struct shim_monitor {
 	struct shim_log_writer log;
 	bool log_failed; /* told already */
 	bool stop_for_oom;
+	bool present; /* an instance was seen to start, and not to end */
 	bool quit;
 	/* while it runs */
 	struct shim_loop_timer sample;

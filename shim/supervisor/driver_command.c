@@ -14,6 +14,9 @@
 
 #include "shim/core/cleanup.h"
 
+#define AUTOPSIES_MAX 25
+#define AUTOPSY_MS    200
+
 /* A process seen through its pidfd. */
 struct seen {
 	pid_t pid; /* 0: none */
@@ -33,6 +36,11 @@ struct command {
 	enum shim_command_verb next_verb;
 	uint64_t next_token;
 	uint64_t instance_token;
+	/* An instance that is no child of ours has ended: alive() is asked how, for as long as the
+	 * engine has not noticed it itself. */
+	bool autopsy;
+	unsigned autopsies;
+	struct shim_loop_timer again;
 	bool watched; /* the first alive() found the instance of an earlier supervisor */
 };
 
@@ -67,6 +75,8 @@ static bool has_ended(const struct seen *s)
 	return poll(&p, 1, 0) != 0;
 }
 
+static void ask_how(void *arg);
+
 static void on_instance(void *arg, int fd, uint32_t events)
 {
 	struct command *c = arg;
@@ -76,10 +86,14 @@ static void on_instance(void *arg, int fd, uint32_t events)
 
 	(void)fd;
 	(void)events;
-	/* no child of ours (adopted): its status is somebody else's to know */
 	if (waitpid(c->instance.pid, &status, 0) != c->instance.pid)
 		status = -1;
 	unsee(c, &c->instance);
+	if (status < 0) {
+		c->autopsies = 0;
+		ask_how(c);
+		return;
+	}
 	ok = c->o.ended ? c->o.ended(c->o.arg, status) : status == 0;
 	c->sink.tell(c->sink.arg, ok ? SHIM_SUP_EXITED_OK : SHIM_SUP_EXITED_BAD, token);
 }
@@ -91,6 +105,7 @@ static void watch_instance(struct command *c, uint64_t token)
 
 	c->watched = true;
 	c->instance_token = token;
+	shim_loop_disarm(c->o.loop, &c->again);
 	if (c->instance.pid > 0)
 		unsee(c, &c->instance);
 	if (c->o.instance && c->o.instance(c->o.arg, &pid) == 0 && pid > 0)
@@ -147,6 +162,7 @@ static void on_stderr(void *arg, int fd, uint32_t events)
 }
 
 static void run_next(struct command *c);
+static void hear_how(struct command *c, enum shim_sup_event answer);
 
 static void on_call(void *arg, int fd, uint32_t events)
 {
@@ -164,8 +180,10 @@ static void on_call(void *arg, int fd, uint32_t events)
 		on_stderr(c, c->err_fd, 0);
 	if (c->err_fd >= 0)
 		close_stderr(c);
-	if (token == 0) {
-		run_next(c); /* this one was cancelled */
+	if (token == 0) { /* cancelled, or a question of our own */
+		if (c->autopsy)
+			hear_how(c, answer_of(SHIM_COMMAND_ALIVE, status));
+		run_next(c);
 		return;
 	}
 	c->token = 0;
@@ -228,6 +246,31 @@ static int run(struct command *c, enum shim_command_verb verb, uint64_t token, s
 	return rc;
 }
 
+/* A call that is out already will tell as well. */
+static void ask_how(void *arg)
+{
+	struct command *c = arg;
+
+	if (c->call.pid <= 0 && run(c, SHIM_COMMAND_ALIVE, 0, NULL) == 0)
+		c->autopsy = true;
+}
+
+static void hear_how(struct command *c, enum shim_sup_event answer)
+{
+	bool ok = answer == SHIM_SUP_DONE;
+
+	c->autopsy = false;
+	if (answer == SHIM_SUP_YES || answer == SHIM_SUP_PROBE_FAILED) {
+		/* then the next probe finds out */
+		if (++c->autopsies < AUTOPSIES_MAX)
+			shim_loop_arm(c->o.loop, &c->again, AUTOPSY_MS);
+		return;
+	}
+	if (c->o.ended && c->o.ended(c->o.arg, -1))
+		ok = true;
+	c->sink.tell(c->sink.arg, ok ? SHIM_SUP_EXITED_OK : SHIM_SUP_EXITED_BAD, c->instance_token);
+}
+
 static void run_next(struct command *c)
 {
 	uint64_t token = c->next_token;
@@ -278,6 +321,8 @@ static void cancel(void *self, uint64_t token)
 
 	if (c->next_token == token)
 		c->next_token = 0;
+	if (c->autopsy)
+		return; /* our own question, not that call */
 	if (c->token != token || c->call.pid <= 0)
 		return;
 	c->token = 0;
@@ -294,6 +339,7 @@ static void close_command(void *self)
 		unsee(c, &c->instance);
 	if (c->err_fd >= 0)
 		close_stderr(c);
+	shim_loop_disarm(c->o.loop, &c->again);
 	free(c);
 }
 
@@ -316,6 +362,7 @@ int shim_command_driver(const struct shim_command_opts *o, struct shim_sup_drive
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for a driver");
 	c->o = *o;
 	c->call.fd = c->instance.fd = c->err_fd = -1;
+	c->again = (struct shim_loop_timer){ .fn = ask_how, .arg = c };
 	ret->ops = &OPS;
 	ret->self = c;
 	return AQE_OK;

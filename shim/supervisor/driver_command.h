@@ -37,8 +37,9 @@ struct shim_command_opts {
 	/* After a start that went well, or the first alive() that said yes: the instance's pid. A
 	 * negative code: unknown, then only alive() tells. May be NULL. */
 	int (*instance)(void *arg, pid_t *ret_pid);
-	/* The instance ended. `status` as from waitpid(2), -1 when it was no child of ours. Returns
-	 * true when that counts as success. May be NULL: only status 0 is a success. */
+	/* The instance ended. `status` as from waitpid(2), or -1: it was no child of ours, and a
+	 * call of alive has just told how it ended. Returns true when that counts as success. May
+	 * be NULL: only status 0, or DONE of that call, is a success. */
 	bool (*ended)(void *arg, int status);
 	/* A call that failed, and what it wrote; may be NULL. */
 	void (*failed)(void *arg, enum shim_command_verb verb, const char *text);

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/sandbox/rest.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/aqe/http.h"
+#include "shim/core/cleanup.h"
+#include "shim/core/text.h"
+
+#define BODY_MAX   ((size_t)16 << 20)
+#define TIMEOUT_MS 30000
+#define CONNECT_MS 5000
+
+static const struct aqe_json_limits LIMITS = {
+	.bytes = BODY_MAX,
+	.depth = 64,
+	.values = 500000,
+	.entries = 100000,
+	.string = BODY_MAX,
+	.number = 64,
+	.fold_dups_ok = true,
+};
+
+/* ---- where ---- */
+
+struct where {
+	const char *engine, *variable, *system, *program, *hint;
+};
+static const struct where WHERE[] = {
+	{ "podman", "CONTAINER_HOST", "/run/podman/podman.sock", "/usr/bin/podman",
+	  "start its service: systemctl start podman.socket, or podman system service -t 0" },
+	{ "docker", "DOCKER_HOST", "/var/run/docker.sock", "/usr/bin/dockerd", "start dockerd" },
+};
+
+static bool is_socket(const char *path)
+{
+	struct stat st;
+
+	return path && stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+static int absent(const struct where *w, const char *socket, struct aqe_err *e)
+{
+	if (access(w->program, X_OK) < 0)
+		return aqe_err_set(
+			e, AQE_E_ABSENT, 0,
+			"%s is not on this machine (no '%s', no socket '%.100s'); without "
+			"an engine use --engine oci",
+			w->engine, w->program, socket);
+	return aqe_err_set(e, AQE_E_ABSENT, 0, "%s does not answer at '%.100s': %s", w->engine,
+			   socket, w->hint);
+}
+
+static int from_variable(const struct where *w, const char *value, const char **ret,
+			 struct aqe_err *e)
+{
+	static const char SCHEME[] = "unix://";
+
+	if (!aqe_starts(value, SCHEME))
+		return aqe_err_set(e, AQE_E_REFUSED, 0,
+				   "%s names '%.60s': only an engine on this machine can be used "
+				   "(unix://)",
+				   w->variable, value);
+	*ret = value + strlen(SCHEME);
+	return is_socket(*ret) ? 0 : absent(w, *ret, e);
+}
+
+int shim_rest_open(struct aqe_arena *a, const char *engine, struct shim_rest *ret,
+		   struct aqe_err *e)
+{
+	const struct where *w = NULL;
+	const char *value, *runtime, *own = NULL, *socket = NULL;
+	int rc = 0;
+
+	for (size_t i = 0; i < AQE_COUNT(WHERE); i++) {
+		if (aqe_str_eq(WHERE[i].engine, engine))
+			w = &WHERE[i];
+	}
+	if (!w)
+		return aqe_err_set(e, AQE_E_INTERNAL, 0, "no engine '%.20s'", engine);
+	value = getenv(w->variable);
+	runtime = getenv("XDG_RUNTIME_DIR");
+	if (runtime && *runtime == '/' && geteuid() != 0)
+		own = aqe_arena_fmt(a, "%s/%s/%s.sock", runtime, engine, engine);
+	if (value && *value)
+		rc = from_variable(w, value, &socket, e);
+	else if (is_socket(own))
+		socket = own;
+	else if (is_socket(w->system))
+		socket = w->system;
+	else
+		rc = absent(w, own ? own : w->system, e);
+	if (rc == 0)
+		*ret = (struct shim_rest){ w->engine, socket, a };
+	return rc;
+}
+
+/* ---- requests ---- */
+
+const char *shim_rest_quote(struct aqe_arena *a, const char *name)
+{
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(8192);
+
+	for (const char *p = name; *p; p++) {
+		if (isalnum((unsigned char)*p) || strchr("-._~/:", *p))
+			(void)aqe_buf_putc(&b, *p);
+		else
+			aqe_buf_addf(&b, "%%%02X", (unsigned char)*p);
+	}
+	return aqe_buf_ok(&b, NULL) == 0 ? aqe_arena_dup(a, aqe_buf_str(&b)) : NULL;
+}
+
+/* Only a good answer goes to the caller's sink; the text of a fault is kept here. */
+struct answer {
+	const struct shim_rest_call *c;
+	struct aqe_buf fault;
+	int status;
+};
+
+static int take_header(void *self, const char *line, size_t n)
+{
+	struct answer *ans = self;
+	int status = 0;
+	char head[32];
+
+	(void)snprintf(head, sizeof(head), "%.*s", (int)(n < 31 ? n : 31), line);
+	/* "HTTP/1.1 200 OK": libcurl has checked the form */
+	if (sscanf(head, "HTTP/%*s %3d", &status) == 1)
+		ans->status = status;
+	return 0;
+}
+
+static int take_body(void *self, const void *p, size_t n)
+{
+	struct answer *ans = self;
+
+	if (ans->status >= 200 && ans->status < 300 && ans->c->sink)
+		return ans->c->sink(ans->c->arg, p, n);
+	(void)aqe_buf_add(&ans->fault, p, n); /* too long: a fault without its text */
+	return 0;
+}
+
+static int parse(const struct shim_rest *r, const struct aqe_buf *b, struct aqe_json **ret)
+{
+	struct aqe_json *doc = NULL;
+
+	if (ret && b->len > 0 && aqe_json_parse(r->arena, b->p, b->len, &LIMITS, &doc, NULL) == 0)
+		*ret = doc;
+	return 0;
+}
+
+static int send(const struct shim_rest *r, const struct shim_rest_call *c, struct shim_http *http,
+		struct answer *ans, struct aqe_err *e)
+{
+	static const char *const HEADERS[] = { "Content-Type: application/json", NULL };
+	AQE_AUTO_BUF struct aqe_buf body = AQE_BUF_INIT(BODY_MAX);
+	struct shim_http_resp resp = SHIM_HTTP_RESP_INIT;
+	struct shim_http_req req = { .method = c->method,
+				     .url = aqe_arena_fmt(r->arena, "http://engine%s", c->path),
+				     .timeout_ms = c->timeout_ms ? c->timeout_ms : TIMEOUT_MS,
+				     .max_body = c->sink ? SIZE_MAX : BODY_MAX,
+				     .on_header = take_header,
+				     .sink = take_body,
+				     .self = ans };
+	int rc = 0;
+
+	if (!req.url)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
+	if (c->body) {
+		rc = aqe_json_emit(c->body, AQE_JSON_COMPACT, &body, e);
+		req.headers = HEADERS;
+		req.body = aqe_buf_str(&body);
+		req.body_len = body.len;
+	}
+	if (rc == 0)
+		rc = shim_http_send(http, &req, &resp, e);
+	shim_http_resp_done(&resp);
+	return rc;
+}
+
+int shim_rest_do(const struct shim_rest *r, const struct shim_rest_call *c, int *ret_status,
+		 struct aqe_json **ret, struct aqe_err *e)
+{
+	struct shim_http_opts o = { .flags = SHIM_HTTP_PLAIN,
+				    .connect_timeout_ms = CONNECT_MS,
+				    .unix_socket = r->socket };
+	struct answer ans = { c, AQE_BUF_INIT(BODY_MAX), 0 };
+	struct shim_http *http = NULL;
+	int rc = shim_http_new(&o, &http, e);
+
+	if (rc < 0)
+		return rc;
+	if (ret)
+		*ret = NULL;
+	rc = send(r, c, http, &ans, e);
+	if (rc == 0)
+		rc = parse(r, &ans.fault, ret);
+	*ret_status = ans.status;
+	aqe_buf_done(&ans.fault);
+	shim_http_free(http);
+	if (rc == AQE_E_SYS)
+		return aqe_err_set(e, AQE_E_ABSENT, 0, "%s does not answer at '%.100s'", r->engine,
+				   r->socket);
+	return rc < 0 ? aqe_err_wrap(e, "%s", r->engine) : 0;
+}
+
+int shim_rest_fault(const struct shim_rest *r, const char *doing, int status,
+		    const struct aqe_json *answer, struct aqe_err *e)
+{
+	const char *text = aqe_json_str(aqe_json_get(answer, "message"));
+	const char *shim;
+
+	if (!text)
+		text = aqe_json_str(aqe_json_get(answer, "cause"));
+	if (!text)
+		return aqe_err_set(e, AQE_E_UNKNOWN, 0, "%s: %s: HTTP status %d", r->engine, doing,
+				   status);
+	/* the engine's frame around the shim's words says nothing more */
+	shim = strstr(text, "refused: ");
+	if (shim)
+		return aqe_err_set(e, AQE_E_REFUSED, 0, "aqe-shim: %.480s", shim);
+	return aqe_err_set(e, status == 404 ? AQE_E_ABSENT : AQE_E_UNKNOWN, 0, "%s: %s: %.400s",
+			   r->engine, doing, text);
+}
