@@ -124,24 +124,24 @@ struct answer {
 
 static int take_header(void *self, const char *line, size_t n)
 {
-	struct answer *ans = self;
+	struct answer *got = self;
 	int status = 0;
 	char head[32];
 
 	(void)snprintf(head, sizeof(head), "%.*s", (int)(n < 31 ? n : 31), line);
 	/* "HTTP/1.1 200 OK": libcurl has checked the form */
 	if (sscanf(head, "HTTP/%*s %3d", &status) == 1)
-		ans->status = status;
+		got->status = status;
 	return 0;
 }
 
 static int take_body(void *self, const void *p, size_t n)
 {
-	struct answer *ans = self;
+	struct answer *got = self;
 
-	if (ans->status >= 200 && ans->status < 300 && ans->c->sink)
-		return ans->c->sink(ans->c->arg, p, n);
-	(void)aqe_buf_add(&ans->fault, p, n); /* too long: a fault without its text */
+	if (got->status >= 200 && got->status < 300 && got->c->sink)
+		return got->c->sink(got->c->arg, p, n);
+	(void)aqe_buf_add(&got->fault, p, n); /* too long: a fault without its text */
 	return 0;
 }
 
@@ -155,7 +155,7 @@ static int parse(const struct shim_rest *r, const struct aqe_buf *b, struct aqe_
 }
 
 static int send(const struct shim_rest *r, const struct shim_rest_call *c, struct shim_http *http,
-		struct answer *ans, struct aqe_err *e)
+		struct answer *got, struct aqe_err *e)
 {
 	static const char *const HEADERS[] = { "Content-Type: application/json", NULL };
 	AQE_AUTO_BUF struct aqe_buf body = AQE_BUF_INIT(BODY_MAX);
@@ -166,7 +166,7 @@ static int send(const struct shim_rest *r, const struct shim_rest_call *c, struc
 				     .max_body = c->sink ? SIZE_MAX : BODY_MAX,
 				     .on_header = take_header,
 				     .sink = take_body,
-				     .self = ans };
+				     .self = got };
 	int rc = 0;
 
 	if (!req.url)
@@ -189,7 +189,7 @@ int shim_rest_do(const struct shim_rest *r, const struct shim_rest_call *c, int 
 	struct shim_http_opts o = { .flags = SHIM_HTTP_PLAIN,
 				    .connect_timeout_ms = CONNECT_MS,
 				    .unix_socket = r->socket };
-	struct answer ans = { c, AQE_BUF_INIT(BODY_MAX), 0 };
+	struct answer got = { c, AQE_BUF_INIT(BODY_MAX), 0 };
 	struct shim_http *http = NULL;
 	int rc = shim_http_new(&o, &http, e);
 
@@ -197,11 +197,11 @@ int shim_rest_do(const struct shim_rest *r, const struct shim_rest_call *c, int 
 		return rc;
 	if (ret)
 		*ret = NULL;
-	rc = send(r, c, http, &ans, e);
+	rc = send(r, c, http, &got, e);
 	if (rc == 0)
-		rc = parse(r, &ans.fault, ret);
-	*ret_status = ans.status;
-	aqe_buf_done(&ans.fault);
+		rc = parse(r, &got.fault, ret);
+	*ret_status = got.status;
+	aqe_buf_done(&got.fault);
 	shim_http_free(http);
 	if (rc == AQE_E_SYS)
 		return aqe_err_set(e, AQE_E_ABSENT, 0, "%s does not answer at '%.100s'", r->engine,
