@@ -77,8 +77,8 @@ static void reload(struct server *s)
 	struct aqe_err e = AQE_ERR_INIT;
 	bool changed = false;
 
-	if (netpol_live_reload(&s->live, &changed, &e))
-		(void)fprintf(stderr, "%s: the old policy stays: %s\n", CMD.name, e.text);
+	if (shim_rpc_reload(&s->rpc, &changed, &e))
+		(void)fprintf(stderr, "%s: not reloaded: %s\n", CMD.name, e.text);
 	else
 		(void)fprintf(stderr, "%s: policy %s%s\n", CMD.name, s->live.now->digest,
 			      changed ? "" : " (unchanged)");
@@ -332,17 +332,18 @@ static int open_signals(int *ret_fd, struct aqe_err *e)
 static int start(struct server *s, struct aqe_err *e)
 {
 	bool changed = false;
-	int rc;
+	int rc = AQE_OK;
 
 	for (size_t i = 0; i < CLIENTS_MAX; i++)
 		s->clients[i].fd = -1;
-	rc = netpol_live_reload(&s->live, &changed, e);
+	if (!s->args->no_audit)
+		rc = shim_policy_audit_open(&s->audit, e);
+	if (!rc)
+		rc = shim_rpc_reload(&s->rpc, &changed, e);
 	if (!rc)
 		rc = netpol_limiters_new(SHIM_RPC_AGENTS, &s->rpc.limiters, e);
 	if (!rc)
 		rc = open_state(s, e);
-	if (!rc && !s->args->no_audit)
-		rc = shim_policy_audit_open(&s->audit, e);
 	if (!rc)
 		rc = open_signals(&s->signal_fd, e);
 	if (!rc)
@@ -378,7 +379,10 @@ static int serve(struct shim_policy_args *args, struct client *clients, struct a
 	int rc;
 
 	s.rpc.live = &s.live;
-	s.rpc.audit = args->no_audit ? NULL : shim_policy_audit_write;
+	if (!args->no_audit) {
+		s.rpc.audit = shim_policy_audit_write;
+		s.rpc.reloaded = shim_policy_audit_reload;
+	}
 	s.rpc.self = &s.audit;
 	s.saved_ns = netpol_boottime_ns();
 	rc = start(&s, e);

@@ -30,6 +30,19 @@ void shim_policy_audit_close(struct shim_policy_audit *a)
 	*a = (struct shim_policy_audit){ NULL, NULL };
 }
 
+static int append(struct shim_policy_audit *a, struct audit_row *row, struct aqe_err *e)
+{
+	AQE_AUTO_ARENA struct aqe_arena *fit = aqe_arena_new(ARENA_MAX);
+	int rc = fit ? audit_row_fit(row, fit, e)
+		     : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for an audit row");
+
+	if (rc == 0)
+		rc = audit_append(a->log, row, e);
+	if (rc == 0)
+		shim_journal_row(row);
+	return rc;
+}
+
 int shim_policy_audit_write(void *self, const struct shim_rpc_record *r, struct aqe_err *e)
 {
 	static const enum audit_action actions[] = {
@@ -38,10 +51,8 @@ int shim_policy_audit_write(void *self, const struct shim_rpc_record *r, struct 
 		[NETPOL_INVALID] = AUDIT_BLOCKED,
 		[NETPOL_ALLOW] = AUDIT_ALLOWED,
 	};
-	AQE_AUTO_ARENA struct aqe_arena *fit = aqe_arena_new(ARENA_MAX);
 	struct shim_policy_audit *a = self;
 	struct audit_row row = AUDIT_ROW_INIT(AUDIT_REQUEST, actions[r->verdict]);
-	int rc;
 
 	row.agent_id = r->agent;
 	row.agent_type = r->type;
@@ -59,11 +70,14 @@ int shim_policy_audit_write(void *self, const struct shim_rpc_record *r, struct 
 		row.reason = r->reason;
 	if (r->would_deny)
 		row.meta = "{\"wouldDeny\":true}";
-	rc = fit ? audit_row_fit(&row, fit, e)
-		 : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for an audit row");
-	if (rc == 0)
-		rc = audit_append(a->log, &row, e);
-	if (rc == 0)
-		shim_journal_row(&row);
-	return rc;
+	return append(a, &row, e);
+}
+
+int shim_policy_audit_reload(void *self, const char *digest, const char *fault, struct aqe_err *e)
+{
+	struct audit_row row = AUDIT_ROW_INIT(AUDIT_POLICY, fault ? AUDIT_REFUSED : AUDIT_CHANGED);
+
+	row.policy = *digest ? digest : NULL;
+	row.reason = fault;
+	return append(self, &row, e);
 }

@@ -20,5 +20,8 @@ void shim_policy_audit_close(struct shim_policy_audit *a);
 /* A shim_rpc's hook; `self` is a struct shim_policy_audit. */
 AQE_MUST_CHECK int shim_policy_audit_write(void *self, const struct shim_rpc_record *r,
 					   struct aqe_err *e);
+/* The hook for reloads: a row of kind policy, `changed`, or `refused` with the fault. */
+AQE_MUST_CHECK int shim_policy_audit_reload(void *self, const char *digest, const char *fault,
+					    struct aqe_err *e);
 
 #endif

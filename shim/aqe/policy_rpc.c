@@ -429,10 +429,26 @@ static int op_policy(struct call *c, struct aqe_err *e)
 	return AQE_OK;
 }
 
+int shim_rpc_reload(struct shim_rpc *r, bool *ret_changed, struct aqe_err *e)
+{
+	struct aqe_err why = AQE_ERR_INIT, ignored = AQE_ERR_INIT;
+	int rc = netpol_live_reload(r->live, ret_changed, &why);
+	const char *digest = r->live->now ? r->live->now->digest : "";
+
+	if (rc) {
+		/* the fault itself is the news; that it could not be written comes second */
+		if (r->reloaded && r->reloaded(r->self, digest, why.text, &ignored))
+			(void)aqe_err_wrap(&why, "%s, and", ignored.text);
+		*e = why;
+		return rc;
+	}
+	return r->reloaded && *ret_changed ? r->reloaded(r->self, digest, NULL, e) : AQE_OK;
+}
+
 static int op_reload(struct call *c, struct aqe_err *e)
 {
 	bool changed = false;
-	int rc = netpol_live_reload(c->rpc->live, &changed, e);
+	int rc = shim_rpc_reload(c->rpc, &changed, e);
 
 	if (rc)
 		return rc;

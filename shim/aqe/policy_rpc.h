@@ -45,9 +45,14 @@ struct shim_rpc {
 	struct netpol_limiters *limiters;
 	/* writes an audit row; NULL: none is wanted. A failure refuses the request. */
 	int (*audit)(void *self, const struct shim_rpc_record *r, struct aqe_err *e);
+	/* writes an audit row of a reload: the digest now in force, and what was wrong or NULL */
+	int (*reloaded)(void *self, const char *digest, const char *fault, struct aqe_err *e);
 	void *self;
 };
 
+/* Reads the policy files anew. A bad policy, or a change that cannot be recorded, is an error; the
+ * first leaves the old one in force. */
+AQE_MUST_CHECK int shim_rpc_reload(struct shim_rpc *r, bool *ret_changed, struct aqe_err *e);
 /* Answers one line (`n` bytes without newline) with one line in `out`. Never fails: what cannot be
  * read or done is answered with "ok":false and "error". `now_ns` is CLOCK_BOOTTIME. */
 void shim_rpc_line(struct shim_rpc *r, const char *line, size_t n, int64_t now_ns,

@@ -30,7 +30,7 @@ static int audit(void *self, const struct shim_rpc_record *r, struct aqe_err *e)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct netpol_live live = { NULL, load, NULL, AQE_ERR_INIT };
-	static struct shim_rpc rpc = { &live, NULL, audit, NULL };
+	static struct shim_rpc rpc = { &live, NULL, audit, NULL, NULL };
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new((size_t)16 << 20);
 	AQE_AUTO_BUF struct aqe_buf out = AQE_BUF_INIT((size_t)4 << 20);
 	struct aqe_json *root = NULL;

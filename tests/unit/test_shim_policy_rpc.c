@@ -58,7 +58,7 @@ static void setup(void)
 	arena = aqe_arena_new((size_t)16 << 20);
 	live = (struct netpol_live){ NULL, load, NULL, AQE_ERR_INIT };
 	ck_assert_ok(netpol_live_reload(&live, &changed, &e), e);
-	rpc = (struct shim_rpc){ &live, NULL, audit, NULL };
+	rpc = (struct shim_rpc){ &live, NULL, audit, NULL, NULL };
 	ck_assert_ok(netpol_limiters_new(8, &rpc.limiters, &e), e);
 	audited = 0;
 	audit_fails = false;
