@@ -50,6 +50,7 @@ rows=$(
 2 podman-root crun effect
 2 podman-root runc effect
 1 none - egress
+1 none - policy_serve
 P
 )
 
