@@ -207,9 +207,12 @@ void cache_ask_key(const struct cache_ask *ask, size_t i, const char *provider,
 
 	/* a revision has no line break, so this cannot be read in two ways */
 	memcpy(text, revision, n);
-	text[n] = '\n';
-	text[n + 1] = ask->tokens ? 't' : 's';
-	memcpy(text + n + 2, ask->extra, extra + 1);
+	text[n] = '\0';
+	if (ask->tokens || extra > 0) {
+		text[n] = '\n';
+		text[n + 1] = ask->tokens ? 't' : 's';
+		memcpy(text + n + 2, ask->extra, extra + 1);
+	}
 	cache_key_make(&p, ret);
 }
 

@@ -5,6 +5,8 @@
 
 const struct shim_aqe_command SHIM_AQE_COMMANDS[] = {
 	{ "audit", "the evidence: list, stats, tail, export, verify, ...", shim_cmd_audit },
+	{ "cache", "the embedding cache: get, put, stats, export, warm, serve, ...",
+	  shim_cmd_cache },
 	{ "egress", "the way out of one container: the service, or a forward proxy",
 	  shim_cmd_egress },
 	{ "policy", "what agents may reach: show, check, match, simulate, serve", shim_cmd_policy },
