@@ -173,6 +173,8 @@ static void put_image(struct aqe_buf *b, const struct audit_row *r)
 	if (!r->image)
 		return;
 	shim_audit_short_id(r->image, &text);
+	if (text.failed)
+		b->failed = b->failed ? b->failed : text.failed;
 	(void)aqe_buf_puts(b, "<br><span class=\"soft mono nowrap\" title=\"");
 	shim_html_text(b, r->image);
 	(void)aqe_buf_puts(b, "\">");
@@ -182,7 +184,10 @@ static void put_image(struct aqe_buf *b, const struct audit_row *r)
 
 static void put_row(struct aqe_buf *b, struct shim_audit_line *line, const struct audit_row *r)
 {
-	shim_audit_line_set(line, r);
+	const int rc = shim_audit_line_set(line, r, NULL);
+
+	if (rc < 0)
+		b->failed = b->failed ? b->failed : rc; /* as any addition that fails */
 	(void)aqe_buf_addf(b, "<tr><td class=\"n soft\">%" PRId64 "</td><td>", r->seq);
 	shim_html_time(b, r->time_ns);
 	(void)aqe_buf_addf(b, "</td><td><span class=\"tag %s\">%s</span></td><td>",

@@ -45,8 +45,9 @@ int shim_audit_printer_row(void *arg, const struct audit_row *r, struct aqe_err 
 	int rc = AQE_OK;
 
 	if (p->format == SHIM_AUDIT_AS_TEXT) {
-		shim_audit_line_set(&p->line, r);
-		rc = shim_table_row(p->table, p->line.cells, &p->out, e);
+		rc = shim_audit_line_set(&p->line, r, e);
+		if (rc == AQE_OK)
+			rc = shim_table_row(p->table, p->line.cells, &p->out, e);
 	} else if (p->format == SHIM_AUDIT_AS_JSONL) {
 		audit_row_json(r, &p->out);
 		(void)aqe_buf_putc(&p->out, '\n');

@@ -126,8 +126,10 @@ static void put_why(struct shim_audit_line *l, const struct audit_row *r)
 	}
 }
 
-void shim_audit_line_set(struct shim_audit_line *l, const struct audit_row *r)
+int shim_audit_line_set(struct shim_audit_line *l, const struct audit_row *r, struct aqe_err *e)
 {
+	const struct aqe_buf *const parts[] = { &l->agent, &l->subject, &l->why };
+
 	aqe_buf_clear(&l->agent);
 	aqe_buf_clear(&l->subject);
 	aqe_buf_clear(&l->why);
@@ -139,6 +141,10 @@ void shim_audit_line_set(struct shim_audit_line *l, const struct audit_row *r)
 	put_agent(l, r);
 	put_subject(l, r);
 	put_why(l, r);
+	for (size_t i = 0; i < AQE_COUNT(parts); i++) {
+		if (aqe_buf_ok(parts[i], e) < 0)
+			return parts[i]->failed;
+	}
 	l->cells[0] = (struct shim_cell){ l->seq, SHIM_PAINT_NONE };
 	l->cells[1] = (struct shim_cell){ l->when, SHIM_PAINT_NONE };
 	l->cells[2] = (struct shim_cell){ audit_kind_name(r->kind), SHIM_PAINT_NONE };
@@ -148,4 +154,5 @@ void shim_audit_line_set(struct shim_audit_line *l, const struct audit_row *r)
 	l->cells[4] = (struct shim_cell){ aqe_buf_str(&l->agent), SHIM_PAINT_NONE };
 	l->cells[5] = (struct shim_cell){ aqe_buf_str(&l->subject), SHIM_PAINT_NONE };
 	l->cells[6] = (struct shim_cell){ aqe_buf_str(&l->why), SHIM_PAINT_NONE };
+	return AQE_OK;
 }

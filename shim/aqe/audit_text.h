@@ -31,8 +31,9 @@ struct shim_audit_line {
 		.subject = AQE_BUF_INIT(4096), .why = AQE_BUF_INIT((size_t)8192) \
 	}
 void shim_audit_line_done(struct shim_audit_line *l);
-/* Fills l->cells from `r`; they point into `l` and `r`. */
-void shim_audit_line_set(struct shim_audit_line *l, const struct audit_row *r);
+/* Fills l->cells from `r`; they point into `l` and `r`. AQE_E_NOMEM. */
+AQE_MUST_CHECK int shim_audit_line_set(struct shim_audit_line *l, const struct audit_row *r,
+				       struct aqe_err *e);
 /* "3f2a9c1b7d0e" for a long id, "sha256:3f2a9c1b7d0e" for a digest, others unchanged. */
 void shim_audit_short_id(const char *id, struct aqe_buf *b);
 

@@ -200,6 +200,8 @@ static int judge(const struct shim_audit_args *args, struct request *r, struct a
 		rc = audit_verify(log, &o, &to->verdict, &why);
 	if (rc == AQE_OK)
 		return AQE_OK;
+	if (rc == AQE_E_NOMEM)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory to verify the log");
 	to->verify_error = aqe_arena_dup(args->arena, why.text);
 	return to->verify_error ? AQE_OK : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
 }
