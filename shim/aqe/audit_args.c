@@ -165,9 +165,11 @@ int shim_audit_parse(struct shim_audit_args *args, const struct aqe_cli_cmd *cmd
 
 /* ---- the log ---- */
 
-/* The folder that the policy names for this user, or NULL. A policy that cannot be read says so in
- * the error: the log would be looked for in the wrong place. */
-static int policy_path(const struct shim_audit_args *args, const char **ret, struct aqe_err *e)
+/* The folder that the policy names for this user, or NULL, and how often it wants signatures. A
+ * policy that cannot be read says so in the error: the log would be looked for in the wrong place.
+ */
+static int policy_place(const struct shim_audit_args *args, const char **ret, uint32_t *ret_every,
+			struct aqe_err *e)
 {
 	const bool rootless = geteuid() != 0 || shim_state_in_userns();
 	struct hard_policy *p = NULL;
@@ -181,6 +183,7 @@ static int policy_path(const struct shim_audit_args *args, const char **ret, str
 		return AQE_OK;
 	if (rc < 0)
 		return aqe_err_wrap(e, "policy (--log names a log without it)");
+	*ret_every = p->audit.sign_every;
 	path = rootless ? p->audit.user_path : p->audit.path;
 	if (path) {
 		*ret = aqe_arena_dup(args->arena, path);
@@ -196,14 +199,17 @@ int shim_audit_place(const struct shim_audit_args *args, enum audit_mode mode,
 {
 	const char *path = args->log;
 	struct audit_opts keys;
+	uint32_t every = 0; /* the default */
 	int rc = AQE_OK;
 
 	if (!path)
-		rc = policy_path(args, &path, e);
+		rc = policy_place(args, &path, &every, e);
 	if (rc == AQE_OK && path)
 		rc = shim_audit_at_path(args->arena, path, mode, ret, e);
 	else if (rc == AQE_OK)
 		rc = shim_audit_at(args->arena, environ, mode, ret, e);
+	if (rc == AQE_OK)
+		ret->sign_every = every;
 	if (rc == AQE_OK && args->key_dir) {
 		rc = shim_audit_at_path(args->arena, args->key_dir, AUDIT_WRITE, &keys, e);
 		if (rc == AQE_OK)
