@@ -8,7 +8,8 @@
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
 
-#define SHOWN_MAX 80 /* bytes of an entry in a message */
+#define ASCII_MAX 512 /* room for more than any host, so that its parser says what is wrong */
+#define SHOWN_MAX 80  /* bytes of an entry in a message */
 
 /* An entry on its way: what is left of its text, and what was found. */
 struct entry {
@@ -80,31 +81,37 @@ static const char *take_port(struct entry *in)
 	return NULL;
 }
 
-/* U-labels become A-labels; everything else passes to the parser of hosts as it is. */
-static const char *to_ascii(const struct entry *in, struct aqe_buf *b)
+/* U-labels become A-labels; everything else passes to the parser of hosts as it is. No allocation:
+ * a text that was cut would be another host. */
+static const char *to_ascii(const struct entry *in, char ret[ASCII_MAX], size_t *ret_n)
 {
-	const char *why = NULL;
-	size_t at = 0;
+	size_t at = 0, used = 0;
 
-	while (!why && at < in->n) {
+	while (at < in->n) {
 		const char *dot = memchr(in->p + at, '.', in->n - at);
 		const size_t len = dot ? (size_t)(dot - in->p) - at : in->n - at;
 		char label[NETPOL_IDNA_MAX + 1] = "";
+		const char *why = NULL;
 
 		if (len && !netpol_idna_label(in->p + at, len, label, &why))
-			break;
-		(void)aqe_buf_puts(b, label);
+			return why;
+		if (used + strlen(label) + 2 > ASCII_MAX)
+			return "over 253 bytes";
+		memcpy(ret + used, label, strlen(label));
+		used += strlen(label);
 		if (dot)
-			(void)aqe_buf_putc(b, '.');
+			ret[used++] = '.';
 		at += len + (dot ? 1 : 0);
 	}
-	return why;
+	*ret_n = used;
+	return NULL;
 }
 
 static const char *take_host(struct entry *in)
 {
-	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT((size_t)4 * NETPOL_RULE_TEXT_MAX);
+	char text[ASCII_MAX];
 	const char *why = NULL;
+	size_t n = 0;
 
 	if (!in->n)
 		return "no host";
@@ -112,9 +119,9 @@ static const char *take_host(struct entry *in)
 		(void)netpol_host_parse(in->p, in->n, &in->host, &why);
 		return why;
 	}
-	why = to_ascii(in, &b);
+	why = to_ascii(in, text, &n);
 	if (!why)
-		(void)netpol_host_parse(aqe_buf_str(&b), b.len, &in->host, &why);
+		(void)netpol_host_parse(text, n, &in->host, &why);
 	return why;
 }
 

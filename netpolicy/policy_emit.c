@@ -36,7 +36,7 @@ static void put_bool(struct tree *t, struct aqe_json *o, const char *key, bool v
 
 static void append(struct tree *t, struct aqe_json *list, const char *s)
 {
-	if (t->failed || !list || aqe_json_append(list, aqe_json_new_str(t->a, s)))
+	if (t->failed || !list || !s || aqe_json_append(list, aqe_json_new_str(t->a, s)))
 		t->failed = true;
 }
 
@@ -79,7 +79,7 @@ static struct aqe_json *emit_cidrs(struct tree *t, const struct netpol_type *typ
 
 		netpol_addr_format(&type->cidrs[i].base, text);
 		s = aqe_arena_fmt(t->a, "%s/%u", text, type->cidrs[i].bits);
-		append(t, list, s ? s : "");
+		append(t, list, s);
 	}
 	return list;
 }
