@@ -97,8 +97,8 @@ static const char *to_ascii(const struct entry *in, char ret[ASCII_MAX], size_t 
 			return why;
 		if (used + strlen(label) + 2 > ASCII_MAX)
 			return "over 253 bytes";
-		memcpy(ret + used, label, strlen(label));
-		used += strlen(label);
+		for (const char *c = label; *c; c++)
+			ret[used++] = *c;
 		if (dot)
 			ret[used++] = '.';
 		at += len + (dot ? 1 : 0);
