@@ -72,6 +72,8 @@ bool hard_rw_settle(struct hard_rw *rw);
 
 /* ---- rewrite_process.c ---- */
 void hard_rw_process(struct hard_rw *rw);
+/* rewrite_env.c: the proxy variables, where the container has an egress service. */
+void hard_rw_egress_env(struct hard_rw *rw);
 /* Steps that an exec's process shares. */
 void hard_rw_capabilities(struct hard_rw *rw);
 void hard_rw_user(struct hard_rw *rw, uint32_t uid, uint32_t gid);

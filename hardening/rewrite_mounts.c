@@ -420,7 +420,13 @@ static void add_engine(struct build *b, const struct aqe_json *old)
 	const struct hard_engine_file *row = hard_rule_engine_file(destination);
 	/* --init's program must run */
 	const bool noexec = row->kind != HARD_ENGINE_INIT;
-	struct aqe_json *m = new_bind(b->rw, destination, member(old, "source"), true, noexec);
+	struct aqe_json *m;
+
+	/* The host's name servers cannot be reached. Without the file every libc asks 127.0.0.1,
+	 * and that is the egress service's stub. */
+	if (b->rw->ctx->egress && aqe_str_eq(destination, "/etc/resolv.conf"))
+		return;
+	m = new_bind(b->rw, destination, member(old, "source"), true, noexec);
 
 	if (m)
 		insert_sorted(b, m);

@@ -190,6 +190,7 @@ void hard_rw_command(struct hard_rw *rw)
 			       "a canonical absolute path, not below /proc, /sys or /dev", "'%s'",
 			       hard_rw_quote(rw, aqe_json_str(cwd)));
 	judge_env(rw);
+	hard_rw_egress_env(rw);
 }
 
 /* ---- rlimits ---- */

@@ -54,6 +54,8 @@ struct hard_ctx {
 	const char *bundle;       /* engine's bundle, canonical, or NULL */
 	bool info_rootless;       /* gate: the engine's info document says rootless */
 	bool info_no_filter;      /* gate: it says that containers get no seccomp filter */
+	bool egress;    /* the container has an egress service: its environment leads there, and its
+			 * resolver is the service's stub */
 	bool no_cgroup; /* gate: made by a rootless engine on cgroup v1, which makes none */
 	/* hard_verify_host(): what the sources must turn out to be; n_binds 0: not known yet */
 	const struct hard_bind_id *binds;

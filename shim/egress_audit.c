@@ -146,9 +146,19 @@ static int store(void *self, const struct netpol_record *r, size_t n, struct aqe
 		if (shim_egress_row(s, &r[i], a, &rows[i], e) < 0)
 			return (int)e->code;
 	}
-	if (audit_append_many(s->log, rows, n, e) < 0)
+	if (audit_append_many(s->log, rows, n, e) == 0)
+		shim_journal_rows(rows, n);
+	else if (!s->optional)
 		return (int)e->code;
-	shim_journal_rows(rows, n);
+	return 0;
+}
+
+static int store_nothing(void *self, const struct netpol_record *r, size_t n, struct aqe_err *e)
+{
+	(void)self;
+	(void)r;
+	(void)n;
+	(void)e;
 	return 0;
 }
 
@@ -161,6 +171,14 @@ struct netpol_audit shim_egress_audit_port(struct shim_egress_audit *s)
 {
 	static const struct netpol_audit_ops ops = { "audit log", store, close_nothing };
 	struct netpol_audit port = { &ops, s };
+
+	return port;
+}
+
+struct netpol_audit shim_egress_audit_none(void)
+{
+	static const struct netpol_audit_ops ops = { "none", store_nothing, close_nothing };
+	struct netpol_audit port = { &ops, NULL };
 
 	return port;
 }

@@ -47,6 +47,8 @@ enum opt {
 	OPT_STATE,
 	OPT_READY,
 	OPT_LINES,
+	OPT_AUDIT,
+	OPT_AUDIT_MODE,
 };
 static const struct aqe_cli_opt OPTS[] = {
 	{ "listen", 'l', "ADDR:PORT",
@@ -69,6 +71,9 @@ static const struct aqe_cli_opt OPTS[] = {
 	{ "ready-fd", 0, "FD", "write a byte there when it listens", OPT_READY },
 	{ "audit-lines", 0, "FILE", "append JSON lines there instead of rows to the audit log",
 	  OPT_LINES },
+	{ "audit", 0, "DIR", "folder of the audit log, instead of the usual one", OPT_AUDIT },
+	{ "audit-mode", 0, "MODE",
+	  "required (default), optional (what cannot be recorded goes on) or off", OPT_AUDIT_MODE },
 	{ NULL, 0, NULL, NULL, 0 },
 };
 static const struct aqe_cli_cmd CMD = {
@@ -86,7 +91,7 @@ static const struct aqe_cli_cmd CMD = {
 /* The command line, read. */
 struct service {
 	struct aqe_arena *arena;
-	const char *policy_file, *type, *metrics, *control, *state, *lines;
+	const char *policy_file, *type, *metrics, *control, *state, *lines, *audit_dir, *audit_mode;
 	const char *container, *agent_id, *image;
 	struct netpol_listen_spec specs[NETPOL_LISTEN_MAX];
 	size_t n_specs;
@@ -152,11 +157,12 @@ static int take_option(struct service *s, int id, const char *value, struct aqe_
 		int id;
 		const char **to;
 	} texts[] = {
-		{ OPT_CONTAINER, &s->container }, { OPT_AGENT, &s->agent_id },
-		{ OPT_IMAGE, &s->image },         { OPT_TYPE, &s->type },
-		{ OPT_POLICY, &s->policy_file },  { OPT_METRICS, &s->metrics },
-		{ OPT_CONTROL, &s->control },     { OPT_STATE, &s->state },
-		{ OPT_LINES, &s->lines },
+		{ OPT_CONTAINER, &s->container },   { OPT_AGENT, &s->agent_id },
+		{ OPT_IMAGE, &s->image },           { OPT_TYPE, &s->type },
+		{ OPT_POLICY, &s->policy_file },    { OPT_METRICS, &s->metrics },
+		{ OPT_CONTROL, &s->control },       { OPT_STATE, &s->state },
+		{ OPT_LINES, &s->lines },           { OPT_AUDIT, &s->audit_dir },
+		{ OPT_AUDIT_MODE, &s->audit_mode },
 	};
 
 	if (id <= OPT_HOST)
@@ -175,6 +181,7 @@ static int take_option(struct service *s, int id, const char *value, struct aqe_
 /* 1: the help was asked for. */
 static int read_words(struct service *s, int argc, char **argv, struct aqe_err *e)
 {
+	static const char *const modes[] = { "required", "optional", "off", NULL };
 	struct aqe_cli c;
 	int id;
 
@@ -193,6 +200,8 @@ static int read_words(struct service *s, int argc, char **argv, struct aqe_err *
 	}
 	if (!s->type)
 		return aqe_err_set(e, AQE_E_USAGE, 0, "--type is missing");
+	if (s->audit_mode && !aqe_str_in(s->audit_mode, modes))
+		return aqe_err_set(e, AQE_E_USAGE, 0, "--audit-mode: required, optional or off");
 	if (s->netns == 0 && s->n_specs == 0)
 		return aqe_err_set(e, AQE_E_USAGE, 0, "--listen or --netns is missing");
 	return 0;
@@ -256,6 +265,10 @@ static int open_audit(struct service *s, struct aqe_err *e)
 	struct audit_opts at;
 	int rc;
 
+	if (aqe_str_eq(s->audit_mode, "off")) {
+		s->audit = shim_egress_audit_none();
+		return 0;
+	}
 	if (s->lines) {
 		s->lines_fd = open(s->lines, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 		if (s->lines_fd < 0)
@@ -263,13 +276,18 @@ static int open_audit(struct service *s, struct aqe_err *e)
 		s->audit = netpol_audit_lines(s->lines_fd);
 		return 0;
 	}
-	rc = shim_audit_at(s->arena, environ, AUDIT_WRITE, &at, e);
+	rc = s->audit_dir ? shim_audit_at_path(s->arena, s->audit_dir, AUDIT_WRITE, &at, e)
+			  : shim_audit_at(s->arena, environ, AUDIT_WRITE, &at, e);
 	if (rc == 0)
 		rc = audit_open(&at, &s->log, e);
 	if (rc < 0)
 		return rc;
-	s->rows =
-		(struct shim_egress_audit){ s->log, s->container, s->agent_id, s->type, s->image };
+	s->rows = (struct shim_egress_audit){ .log = s->log,
+					      .container = s->container,
+					      .agent_id = s->agent_id,
+					      .agent_type = s->type,
+					      .image = s->image,
+					      .optional = aqe_str_eq(s->audit_mode, "optional") };
 	s->audit = shim_egress_audit_port(&s->rows);
 	return 0;
 }

@@ -62,6 +62,7 @@ struct shim_record {
 	pid_t creator;            /* the process that became the low-level `create` */
 	uint64_t creator_start;   /* aqe_proc_start_time() of it */
 	int64_t created_s;
+	bool egress; /* `start` starts an egress service */
 	bool by_run; /* `run`: when its process is gone nobody will start the container */
 	const struct hard_bind_id *binds;
 	size_t n_binds;

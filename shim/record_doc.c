@@ -153,6 +153,7 @@ struct aqe_json *shim_record_emit(struct aqe_arena *a, const struct shim_record 
 	put_u64(&o, doc, "creatorStart", r->creator_start);
 	put(&o, doc, "created", aqe_json_new_i64(a, r->created_s));
 	put(&o, doc, "byRun", aqe_json_new_bool(a, r->by_run));
+	put(&o, doc, "egress", aqe_json_new_bool(a, r->egress));
 	put_binds(&o, doc, r);
 	put_waivers(&o, doc, r);
 	put_audit(&o, doc, r);
@@ -227,7 +228,8 @@ static int get_numbers(const struct aqe_json *doc, struct shim_record *r, struct
 	    need_u64(doc, "creator", INT32_MAX, &creator, e) < 0 ||
 	    need_u64(doc, "creatorStart", UINT64_MAX, &r->creator_start, e) < 0 ||
 	    aqe_json_get_i64(doc, "created", 0, INT64_MAX, &r->created_s, e) < 0 ||
-	    aqe_json_get_bool(doc, "byRun", &r->by_run, e) < 0)
+	    aqe_json_get_bool(doc, "byRun", &r->by_run, e) < 0 ||
+	    aqe_json_get_bool(doc, "egress", &r->egress, e) < 0)
 		return AQE_E_MALFORMED;
 	r->uid = (uint32_t)uid;
 	r->gid = (uint32_t)gid;

@@ -160,6 +160,7 @@ int shim_rt_context(struct shim_rt *rt, const struct shim_record *r, struct hard
 		.container_id = r->id,
 		.bundle = r->bundle,
 		.host = host,
+		.egress = r->egress,
 		.now_s = AQE_CLOCK_SYSTEM.now_s(AQE_CLOCK_SYSTEM.self),
 	};
 	*ret_policy = policy;

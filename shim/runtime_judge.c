@@ -12,6 +12,7 @@
 #include "shim/core/fs.h"
 #include "shim/core/proc.h"
 #include "shim/core/text.h"
+#include "shim/egress_start.h"
 #include "shim/env.h"
 #include "shim/exit.h"
 #include "shim/runtime.h"
@@ -239,6 +240,8 @@ int shim_judge(struct shim_rt *rt, struct hard_policy *policy, struct shim_judge
 		rc = choose_agent(ret, e);
 	if (rc == 0)
 		rc = make_context(rt, ret, e);
+	if (rc == 0)
+		rc = shim_egress_wanted(policy, ret->ctx.agent->type, &ret->ctx.egress, e);
 	if (ret->in)
 		ret->agent_id = agent_id(ret);
 	if (rc == 0)
@@ -342,6 +345,7 @@ int shim_judge_record(struct shim_rt *rt, const struct shim_judged *j, struct sh
 		.cgroups_path =
 			aqe_json_str(aqe_json_at(j->out ? j->out : j->in, "/linux/cgroupsPath")),
 		.creator = getpid(),
+		.egress = j->ctx.egress,
 		.by_run = rt->av.verb == SHIM_VERB_RUN,
 		.binds = j->ctx.binds,
 		.n_binds = j->ctx.n_binds,

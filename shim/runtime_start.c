@@ -10,6 +10,7 @@
 #include "shim/core/cleanup.h"
 #include "shim/core/proc.h"
 #include "shim/core/text.h"
+#include "shim/egress_start.h"
 #include "shim/exit.h"
 #include "shim/runtime.h"
 #include "shim/runtime_judge.h"
@@ -153,7 +154,10 @@ int shim_effect_created(struct shim_rt *rt, struct shim_effect *fx)
 		return rc;
 	/* the container has its own mounts now */
 	shim_pin_release(rt->dir.path);
-	if (shim_audit_started(rt, &fx->rec, fx->waived, &e) == 0)
+	rc = shim_audit_started(rt, &fx->rec, fx->waived, &e);
+	if (rc == 0 && fx->rec.egress)
+		rc = shim_egress_start(rt, fx, &e);
+	if (rc == 0)
 		return 0;
 	if (!shim_effect_abort(rt, fx->pid))
 		return SHIM_EFFECT_RUNNING;

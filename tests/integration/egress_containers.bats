@@ -1,0 +1,220 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The egress service inside containers of every engine: what a container started through aqe-shim
+# reaches, and what not. Origins are in a network namespace of their own, behind a veth pair.
+
+bats_require_minimum_version 1.5.0
+load env
+
+TLS="--cacert /etc/ssl/certs/ca-certificates.crt"
+
+# The host's own programs as an image: /usr comes in as a read-only mount of the policy.
+clients_image() {
+	local root=$AQE_TMP/clients id
+	if [ ! -e "$AQE_TMP/clients.tar" ]; then
+		mkdir -p "$root"/{usr,etc/ssl/certs,proc,sys,dev,tmp,run,home,opt}
+		for d in bin sbin lib lib64; do ln -s "usr/$d" "$root/$d"; done
+		printf 'root:x:0:0::/root:/bin/sh\nagent:x:1000:1000::/tmp:/bin/sh\n' >"$root/etc/passwd"
+		printf 'hosts: files dns\n' >"$root/etc/nsswitch.conf"
+		echo "127.0.0.1 localhost" >"$root/etc/hosts"
+		cp -a /etc/alternatives "$root/etc/" 2>/dev/null || :
+		cat "$AQE_TMP/cert" >"$root/etc/ssl/certs/ca-certificates.crt"
+		cp /etc/ssl/openssl.cnf "$root/etc/ssl/" 2>/dev/null || :
+		tar -C "$root" --owner=0 --group=0 -cf "$AQE_TMP/clients.tar" .
+	fi
+	[ -e "$AQE_TMP/clients-of-$AQE_ENGINE" ] || {
+		engine import "$AQE_TMP/clients.tar" localhost/clients >/dev/null 2>&1
+		id=$(engine image inspect --format '{{.Id}}' localhost/clients)
+		echo "sha256:${id#sha256:}" >>"$AQE_TMP/pinned"
+		touch "$AQE_TMP/clients-of-$AQE_ENGINE"
+	}
+}
+
+# Podman copies the host's names into the container, where they would hide the stub's.
+own_hosts() { [[ $AQE_ENGINE != podman* ]] || echo --no-hosts; }
+
+origin_start() {
+	[ -e "$AQE_TMP/cert" ] || openssl req -x509 -newkey rsa:2048 -nodes -keyout "$AQE_TMP/key" -out "$AQE_TMP/cert" -days 2 -subj /CN=allowed.test \
+		-addext 'subjectAltName=DNS:allowed.test,DNS:evil.test,DNS:x.wild.test' 2>/dev/null
+	chmod 644 "$AQE_TMP/key" "$AQE_TMP/cert"
+	unshare -n sleep 36000 3>&- 4>&- &
+	local pid=$!
+	echo $pid >"$AQE_TMP/origin.pid"
+	wait_for test "$(readlink /proc/self/ns/net)" != "$(readlink /proc/$pid/ns/net)"
+	sleep 0.2
+	ip link add egv0 type veth peer name egv1 netns $pid
+	ip addr add 10.66.0.1/24 dev egv0
+	ip link set egv0 up
+	nsenter -t $pid -n sh -c 'ip link set lo up; for i in 2 3; do ip addr add 10.66.0.$i/24 dev egv1; done; ip link set egv1 up'
+	nsenter -t $pid -n python3 "$BATS_TEST_DIRNAME/egress/origin.py" "$AQE_TMP/origin.jsonl" \
+		10.66.0.2 80 http 10.66.0.3 80 http 10.66.0.2 443 "tls:$AQE_TMP/cert:$AQE_TMP/key" \
+		10.66.0.3 443 "tls:$AQE_TMP/cert:$AQE_TMP/key" 3>&- 4>&- >/dev/null 2>&1 &
+	echo $! >>"$AQE_TMP/origin.pid"
+	grep -q allowed.test /etc/hosts || printf '10.66.0.2 allowed.test x.wild.test\n10.66.0.3 evil.test\n' >>/etc/hosts
+	wait_for origin_listens $pid
+}
+origin_listens() { nsenter -t "$1" -n ss -Hltn | grep -qF 10.66.0.3:443; }
+origin_stop() {
+	local pid
+	while read -r pid; do kill "$pid" 2>/dev/null; done <"$AQE_TMP/origin.pid"
+	wait_for test ! -e /sys/class/net/egv0
+}
+
+NETWORK='.network = {agents: {default: {access: "whitelisted", domains: ["allowed.test", "*.wild.test"],
+	allowCidr: ["10.66.0.0/24"], rate: {perMinute: 1000, perHour: 10000, burst: 1000}}}}
+	| .mounts = [{source: "/usr", destination: "/usr", readonly: true}]'
+
+egress_policy() { usual_policy "jq=$NETWORK ${1:+| $1}"; }
+
+setup_file() {
+	engine_start
+	origin_start
+	clients_image
+	egress_policy
+}
+teardown_file() {
+	engine_clean
+	origin_stop
+}
+
+# shellcheck disable=SC2046 # none or one word
+client() { hard_run --rm $(own_hosts) localhost/clients "$@"; }
+services() { pgrep -x aqe-egress | wc -l; }
+
+@test "curl, with the variables that the shim sets: allowed over HTTP and TLS, denied with the reason" {
+	run client curl -s --max-time 10 http://allowed.test/
+	assert_status 0
+	assert_has "origin 10.66.0.2"
+	run client curl -s --max-time 10 $TLS https://allowed.test/
+	assert_status 0
+	assert_has "tls 10.66.0.2"
+	run client curl -s --max-time 10 http://evil.test/
+	assert_has '"reason":"domain_not_allowed"'
+	run client curl -sS --max-time 10 $TLS https://evil.test/
+	assert_has "403"
+	refute_has "tls 10.66.0.3"
+	run grep -c 10.66.0.3 "$AQE_TMP/origin.jsonl"
+	assert_line 0
+}
+
+@test "curl without the variables: by the stub and the transparent listeners" {
+	run client env -i PATH=/usr/bin curl -s --max-time 10 $TLS https://allowed.test/ http://allowed.test/
+	assert_has "tls 10.66.0.2"
+	assert_has "origin 10.66.0.2"
+	run client env -i PATH=/usr/bin curl -sS --max-time 10 $TLS https://evil.test/
+	assert_has "Could not resolve host"
+	run client env -i PATH=/usr/bin curl -sS --max-time 10 --resolve evil.test:443:127.66.0.1 $TLS https://evil.test/
+	refute_has "tls 10.66.0.3"
+}
+
+@test "nothing else: raw addresses, metadata, other servers' names, sockets outside" {
+	run client sh -c 'for a in 10.66.0.2 10.66.0.1 169.254.169.254 8.8.8.8; do
+		curl -sS --noproxy "*" --connect-timeout 3 http://$a/; done; curl -s http://169.254.169.254/; curl -s http://127.0.0.1/'
+	assert_has "Failed to connect to 8.8.8.8"
+	assert_has "address_denied"
+	refute_has "origin"
+	run client python3 -c 'import socket
+for f, a in ((40, (2, 1234)), (16, (0, 0)), (17, ("lo", 0))):
+	try:
+		socket.socket(f, socket.SOCK_STREAM if f == 40 else socket.SOCK_RAW)
+		print("opened", f)
+	except OSError as e:
+		print("refused", f)'
+	assert_has "refused 40"
+	assert_has "refused 17"
+}
+
+@test "wget, git, python, pip, npm, node" {
+	run client sh -c "
+		wget -q -O- https://allowed.test/
+		wget -q -O- http://evil.test/ || echo wget-denied
+		python3 -c 'import urllib.request as u; print(u.urlopen(\"https://allowed.test/\").read())'
+		python3 -c 'import urllib.request as u; u.urlopen(\"https://evil.test/\")' 2>&1 | tail -n 1
+		git ls-remote https://allowed.test/x 2>&1
+		git ls-remote https://evil.test/x 2>&1"
+	assert_has "wget-denied"
+	[ "$(grep -c 'tls 10.66.0.2' <<<"$output")" -ge 2 ]
+	assert_has "403 domain_not_allowed"
+	refute_has "10.66.0.3"
+	command -v node >/dev/null || cannot_run "no node"
+	run client env NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt node -e '
+		(async () => {
+			for (const u of ["https://allowed.test/", "http://allowed.test/", "https://evil.test/"])
+				try { console.log(u, (await (await fetch(u)).text()).trim()); } catch (e) { console.log(u, "failed", e.cause && e.cause.code); }
+		})()'
+	assert_has "https://allowed.test/ tls 10.66.0.2"
+	assert_has "http://allowed.test/ origin 10.66.0.2"
+	assert_has "https://evil.test/ failed"
+	run client env NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt HOME=/tmp npm view --registry=https://evil.test/ \
+		--fetch-retries=0 x 2>&1
+	assert_has "domain_not_allowed"
+	[ "$(grep -c 10.66.0.3 "$AQE_TMP/origin.jsonl")" = 0 ]
+}
+
+@test "the variables are ours, also in exec; the host's name servers are gone" {
+	run shim run -d --name eg $(own_hosts) $(user_ns) -e HTTP_PROXY=http://evil.test:1 -e no_proxy='*' localhost/clients sleep 100
+	assert_status 0
+	run engine exec eg env
+	assert_line "HTTP_PROXY=http://127.0.0.1:3128"
+	assert_line "https_proxy=http://127.0.0.1:3128"
+	assert_line "no_proxy=localhost,127.0.0.1,::1"
+	assert_line "NODE_USE_ENV_PROXY=1"
+	refute_has "evil"
+	run engine exec eg curl -s --max-time 10 http://allowed.test/
+	assert_has "origin 10.66.0.2"
+	run engine exec eg cat /etc/resolv.conf
+	refute_has "nameserver"
+	engine_clean
+}
+
+@test "the service lives as long as the container, and no longer" {
+	wait_for test "$(services)" = 0
+	run shim run -d --name eg $(own_hosts) $(user_ns) localhost/clients sleep 100
+	assert_status 0
+	[ "$(services)" = 3 ]
+	local pid
+	pid=$(pid_of eg)
+	kill -KILL "$pid"
+	sleep 1
+	[ "$(services)" = 0 ]
+	engine_clean
+	assert_no_leaks
+}
+
+@test "killed workers come back; after the fifth time the container has no way out" {
+	run shim run -d --name eg $(own_hosts) $(user_ns) localhost/clients sleep 200
+	assert_status 0
+	local i
+	for i in 1 2 3 4 5; do
+		wait_for test "$(services)" = 3
+		wait_for engine exec eg curl -sf --max-time 5 http://allowed.test/
+		kill -KILL "$(pgrep -n -x aqe-egress)"
+		[ "$i" = 5 ] || wait_for engine exec eg curl -sf --max-time 5 http://allowed.test/
+	done
+	wait_for test "$(services)" = 0
+	run engine exec eg curl -sS --max-time 5 http://allowed.test/
+	assert_has "Failed to connect to 127.0.0.1 port 3128"
+	engine_clean
+}
+
+@test "what cannot be started is refused" {
+	mv "$AQE_TMP/bin/aqe-egress" "$AQE_TMP/bin/away"
+	run client true
+	mv "$AQE_TMP/bin/away" "$AQE_TMP/bin/aqe-egress"
+	assert_status "$(refused_status run)"
+	assert_has "egress service did not start"
+	egress_policy '.network.agents.default.domains = ["*"]'
+	run client true
+	refute_has "ran-inside"
+	[ "$status" != 0 ]
+	egress_policy
+	assert_no_leaks
+}
+
+@test "without a section network a container is isolated" {
+	usual_policy "jq=.mounts = [{source: \"/usr\", destination: \"/usr\", readonly: true}]"
+	run client sh -c 'env | grep -i proxy; curl -sS --max-time 3 http://allowed.test/'
+	egress_policy
+	refute_has "127.0.0.1:3128"
+	refute_has "origin"
+}
