@@ -80,6 +80,8 @@ struct hard_env {
 };
 extern const struct hard_env HARD_ENV_DENIED[];
 extern const size_t HARD_ENV_DENIED_COUNT;
+/* "NAME=VALUE" of a container with an egress service; NULL ends. rewrite_env.c. */
+extern const char *const HARD_EGRESS_ENV[];
 /* Row that denies this NAME=value entry (or bare name), or NULL. */
 const struct hard_env *hard_rule_env(const char *entry);
 

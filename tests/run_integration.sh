@@ -50,6 +50,9 @@ rows=$(
 2 podman-root crun effect
 2 podman-root runc effect
 1 none - egress
+1 podman-root crun egress_containers
+1 podman-user crun egress_containers
+2 docker-remap runc egress_containers
 1 none - policy_serve
 P
 )

@@ -2,7 +2,10 @@
 #include "shim/aqe/unix_socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,14 +17,38 @@
 
 #define MS_NS 1000000
 
-static int fill_address(const char *path, struct sockaddr_un *ret, struct aqe_err *e)
+/* A path that is too long for a socket's address, by way of its folder; *ret_dir stays open for as
+ * long as the address is used. */
+static int fill_long(const char *path, struct sockaddr_un *ret, int *ret_dir, struct aqe_err *e)
+{
+	const char *slash = strrchr(path, '/');
+	const size_t n = slash ? (size_t)(slash - path) : 0;
+	char folder[PATH_MAX];
+	int len;
+
+	if (n == 0 || n >= sizeof(folder) || slash[1] == '\0')
+		return aqe_err_set(e, AQE_E_LIMIT, 0, "'%.120s': no path of a socket", path);
+	memcpy(folder, path, n);
+	folder[n] = '\0';
+	*ret_dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_dir < 0)
+		return aqe_err_set(e, errno == ENOENT ? AQE_E_ABSENT : AQE_E_SYS, errno,
+				   "open '%s'", folder);
+	len = snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d%s", *ret_dir, slash);
+	if (len < 0 || (size_t)len >= sizeof(ret->sun_path))
+		return aqe_err_set(e, AQE_E_LIMIT, 0, "'%.120s': a socket's name is too long",
+				   slash);
+	return AQE_OK;
+}
+
+static int fill_address(const char *path, struct sockaddr_un *ret, int *ret_dir, struct aqe_err *e)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->sun_family = AF_UNIX;
-	if (!*path || strlen(path) >= sizeof(ret->sun_path))
-		return aqe_err_set(e, AQE_E_LIMIT, 0,
-				   "'%.120s': a socket's path has 1 to %zu bytes", path,
-				   sizeof(ret->sun_path) - 1);
+	if (!*path)
+		return aqe_err_set(e, AQE_E_LIMIT, 0, "a socket's path is empty");
+	if (strlen(path) >= sizeof(ret->sun_path))
+		return fill_long(path, ret, ret_dir, e);
 	memcpy(ret->sun_path, path, strlen(path));
 	return AQE_OK;
 }
@@ -34,8 +61,9 @@ static int new_socket(int *ret_fd, struct aqe_err *e)
 
 static int dial(int fd, const char *path, struct aqe_err *e)
 {
+	AQE_AUTO_FD int dir = -1;
 	struct sockaddr_un sa;
-	int rc = fill_address(path, &sa, e);
+	int rc = fill_address(path, &sa, &dir, e);
 
 	if (rc)
 		return rc;
@@ -73,10 +101,10 @@ static int clear_path(const char *path, struct aqe_err *e)
 
 int shim_unix_listen(const char *path, int backlog, int *ret_fd, struct aqe_err *e)
 {
-	AQE_AUTO_FD int fd = -1;
+	AQE_AUTO_FD int fd = -1, dir = -1;
 	struct sockaddr_un sa;
 	mode_t mask;
-	int rc = fill_address(path, &sa, e);
+	int rc = fill_address(path, &sa, &dir, e);
 
 	if (!rc)
 		rc = clear_path(path, e);

@@ -8,12 +8,12 @@ load env
 
 TLS="--cacert /etc/ssl/certs/ca-certificates.crt"
 
-# The host's own programs as an image: /usr comes in as a read-only mount of the policy.
+# The host's own programs as an image: they come in as read-only mounts of the policy.
 clients_image() {
 	local root=$AQE_TMP/clients id
 	if [ ! -e "$AQE_TMP/clients.tar" ]; then
-		mkdir -p "$root"/{usr,etc/ssl/certs,proc,sys,dev,tmp,run,home,opt}
-		for d in bin sbin lib lib64; do ln -s "usr/$d" "$root/$d"; done
+		mkdir -p "$root"/{usr/lib,usr/share,etc/ssl/certs,proc,sys,dev,tmp,run,home,opt}
+		for d in bin lib lib64; do ln -s "usr/$d" "$root/$d"; done
 		printf 'root:x:0:0::/root:/bin/sh\nagent:x:1000:1000::/tmp:/bin/sh\n' >"$root/etc/passwd"
 		printf 'hosts: files dns\n' >"$root/etc/nsswitch.conf"
 		echo "127.0.0.1 localhost" >"$root/etc/hosts"
@@ -62,9 +62,14 @@ origin_stop() {
 
 NETWORK='.network = {agents: {default: {access: "whitelisted", domains: ["allowed.test", "*.wild.test"],
 	allowCidr: ["10.66.0.0/24"], rate: {perMinute: 1000, perHour: 10000, burst: 1000}}}}
-	| .mounts = [{source: "/usr", destination: "/usr", readonly: true}]'
+'
 
-egress_policy() { usual_policy "jq=$NETWORK ${1:+| $1}"; }
+# Folders of the host's programs that everybody may read: a rootless engine looks into all of them.
+MOUNTS=$(for d in /usr/bin /usr/lib64 "/usr/lib/$(uname -m)-linux-gnu" /usr/lib/python3* /usr/lib/git-core /usr/lib/node_modules \
+	/usr/lib/ssl /usr/share/nodejs; do [ ! -d "$d" ] || echo "$d"; done |
+	jq -Rn '[inputs | {source: ., destination: ., readonly: true}]')
+
+egress_policy() { usual_policy "jq=.mounts = $MOUNTS | $NETWORK ${1:+| $1}"; }
 
 setup_file() {
 	engine_start
@@ -212,7 +217,7 @@ for f, a in ((40, (2, 1234)), (16, (0, 0)), (17, ("lo", 0))):
 }
 
 @test "without a section network a container is isolated" {
-	usual_policy "jq=.mounts = [{source: \"/usr\", destination: \"/usr\", readonly: true}]"
+	egress_policy "del(.network)"
 	run client sh -c 'env | grep -i proxy; curl -sS --max-time 3 http://allowed.test/'
 	egress_policy
 	refute_has "127.0.0.1:3128"
