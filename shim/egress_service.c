@@ -212,8 +212,23 @@ static int read_words(struct service *s, int argc, char **argv, struct aqe_err *
 static int load_policy(void *self, struct netpol_policy **ret, struct aqe_err *e)
 {
 	struct service *s = self;
+	struct netpol_policy *p = NULL;
+	const char *odd;
+	int rc =
+		shim_net_policy_load(s->policy_file, shim_env_policy_dir(s->arena, environ), &p, e);
 
-	return shim_net_policy_load(s->policy_file, shim_env_policy_dir(s->arena, environ), ret, e);
+	if (rc < 0)
+		return rc;
+	/* What is asked for and cannot be given must not look as if it were. */
+	odd = p->upstream_proxy ? "upstreamProxy" : p->cluster.address ? "cluster" : NULL;
+	if (odd) {
+		netpol_policy_unref(p);
+		return aqe_err_set(
+			e, AQE_E_REFUSED, 0,
+			"policy: '%s' is not served by this version of the egress service", odd);
+	}
+	*ret = p;
+	return 0;
 }
 
 /* In a container all places are known; what the type does not want is left out. */
