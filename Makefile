@@ -175,6 +175,8 @@ $(B)/bench/%: $(B)/tests/bench/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(TEST_LINK) -o $@ $^ $(AQE_LIBS) $(LDFLAGS)
 
+$(B)/bench/bench_cache: $(B)/tests/fakes/real_redis.o $(B)/tests/fakes/fake_upstream.o
+
 .SECONDARY: $(UNIT:%=$(B)/tests/unit/%.o) $(FUZZERS:%=$(B)/tests/fuzz/%.o) $(BENCHES:%=$(B)/tests/bench/%.o)
 unit-programs: $(UNIT:%=$(B)/unit/%)
 fuzz-programs: $(FUZZERS:%=$(B)/fuzz/%)

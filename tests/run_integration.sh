@@ -53,6 +53,7 @@ rows=$(
 1 podman-root crun egress_containers
 1 podman-user crun egress_containers
 2 docker-remap runc egress_containers
+1 none - cache
 1 none - policy_serve
 P
 )

@@ -21,6 +21,27 @@ make_bundle() {
 	chmod 755 "$1"
 }
 
+# The cache in one run with bare SQLite, bare Redis and, where npm can build it, better-sqlite3.
+bench_cache() {
+	local dir npm=build/bench/npm status=0
+	dir=$(mktemp -d)
+	build/release/bench/bench_cache "$dir" || status=1
+	[ -d "$npm/node_modules/better-sqlite3" ] ||
+		(mkdir -p "$npm" && cd "$npm" && timeout 900 npm install --silent --no-audit --no-fund better-sqlite3@12) >/dev/null 2>&1 || :
+	node tests/bench/bench_cache.mjs "$PWD/$npm" "$dir/js.db" 2>/dev/null || echo "better-sqlite3 12: not to be had here"
+	! command -v redis-benchmark >/dev/null || bench_redis "$dir"
+	rm -r "$dir"
+	return "$status"
+}
+bench_redis() {
+	redis-server --unixsocket "$1/redis.sock" --port 0 --save '' --dir "$1" >/dev/null &
+	local pid=$!
+	while [ ! -S "$1/redis.sock" ]; do sleep 0.1; done
+	redis-benchmark -s "$1/redis.sock" -n 20000 -c 1 -d 3104 -t set,get --csv | awk -F'"' 'NR > 1 { printf "redis-benchmark: %-41s %10.2f us\n", $2, $10 * 1000 }'
+	kill "$pid"
+	wait "$pid" || :
+}
+
 if [ "${1-}" = --inside ]; then
 	mkdir -p /etc/aqe-shim
 	make_bundle "$AQE_TMP/bench"
@@ -32,5 +53,6 @@ if [ "${1-}" = --inside ]; then
 fi
 build/release/bench/bench_verify || rc=1
 build/release/bench/bench_policy || rc=1
+bench_cache || rc=1
 tests/setup/sandbox.sh "$PWD/tests/bench/run.sh" --inside || rc=1
 exit "$rc"
