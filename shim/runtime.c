@@ -185,17 +185,32 @@ int shim_rt_read_foreign(const char *path, struct aqe_buf *b, struct aqe_err *e)
 
 /* ---- verbs that are passed on ---- */
 
+/* Returns only on failure. */
+static int become_low(struct shim_rt *rt, struct aqe_err *e)
+{
+	char **argv = shim_argv_original(rt->arena, &rt->av, rt->low.path);
+
+	if (!argv)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the command line");
+	return shim_low_exec(&rt->low, argv, rt->clean, e);
+}
+
 static int pass(struct shim_rt *rt)
 {
 	struct aqe_err e = AQE_ERR_INIT;
-	char **argv;
 
-	if (shim_low_any(rt, &e) == 0) {
-		argv = shim_argv_original(rt->arena, &rt->av, rt->low.path);
-		if (argv)
-			(void)!shim_low_exec(&rt->low, argv, rt->clean, &e);
-		else
-			aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory for the command line");
+	if (shim_low_any(rt, &e) == 0)
+		(void)!become_low(rt, &e);
+	return shim_rt_refuse(rt, &e);
+}
+
+static int pass_kill(struct shim_rt *rt)
+{
+	struct aqe_err e = AQE_ERR_INIT;
+
+	if (shim_low_any(rt, &e) == 0) { /* which also finds the record */
+		shim_restart_killed(rt, rt->av.n_rest > 0 ? rt->av.rest[0] : NULL);
+		(void)!become_low(rt, &e);
 	}
 	return shim_rt_refuse(rt, &e);
 }
@@ -259,7 +274,7 @@ static int (*const verbs[SHIM_VERB_COUNT])(struct shim_rt *) = {
 	[SHIM_VERB_UPDATE] = shim_verb_update,
 	[SHIM_VERB_RESTORE] = refuse_criu,
 	[SHIM_VERB_CHECKPOINT] = refuse_criu,
-	[SHIM_VERB_KILL] = pass,
+	[SHIM_VERB_KILL] = pass_kill,
 	[SHIM_VERB_DELETE] = shim_verb_delete,
 	[SHIM_VERB_STATE] = pass,
 	[SHIM_VERB_LIST] = pass,

@@ -70,6 +70,16 @@ AQE_MUST_CHECK int shim_claim(struct shim_rt *rt, struct aqe_err *e);
 /* Kills what is in the container's own cgroup and removes it. */
 void shim_claim_clear_cgroup(const char *cgroups_path, const char *id, bool kill_members);
 
+/* ---- runtime_restart.c: containers that an engine starts over and over ---- */
+
+/* `create`: waits as the schedule says; AQE_E_REFUSED once it holds. */
+AQE_MUST_CHECK int shim_restart_enter(struct shim_rt *rt, enum oci_engine engine,
+				      struct aqe_err *e);
+/* `kill`: the end that follows is wanted. `signal` as given, or NULL. */
+void shim_restart_killed(struct shim_rt *rt, const char *signal);
+/* `delete`: the container has ended; its directory is open. */
+void shim_restart_ended(struct shim_rt *rt, const struct shim_record *rec);
+
 /* ---- runtime_null.c ---- */
 
 /* Refuses a directory or a block device on 0, 1 and 2, and replaces /dev/null there by a node of

@@ -113,6 +113,8 @@ static int prepare(struct shim_rt *rt, struct hard_policy *policy, struct shim_r
 		rc = shim_judge(rt, policy, &j, &e);
 	shim_audit_judged(rt, &j);
 	if (rc == 0 && j.out)
+		rc = shim_restart_enter(rt, j.image.engine, &e);
+	if (rc == 0 && j.out)
 		rc = commit(rt, &j, rec, &e);
 	shim_pin_done(&j);
 	if (rc == 0 && j.out && hard_report_ok(&j.report)) {

@@ -19,6 +19,7 @@ static void forget(struct shim_rt *rt)
 		if (rec.mode != HARD_MODE_OBSERVE)
 			shim_claim_clear_cgroup(rec.cgroups_path, rec.id, false);
 		shim_audit_stopped(rt, &rec, AUDIT_NONE);
+		shim_restart_ended(rt, &rec);
 	}
 	(void)!shim_dir_remove(&rt->state, rt->name, &ignored);
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* aqe sandbox stop, rm, destroy-all, reset. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "shim/aqe/sandbox_cmd.h"
 #include "shim/core/cleanup.h"
+#include "shim/core/fs.h"
 #include "shim/core/text.h"
 #include "shim/exit.h"
 #include "shim/sandbox/engine.h"
@@ -63,7 +66,7 @@ static int is_at_rest(struct shim_box *b, const struct shim_seen *s)
 /* A sandbox without a monitor may still have a container: then one is made to stop it. */
 int shim_sandbox_end(struct shim_box *b, bool kill, struct aqe_err *e)
 {
-	struct shim_sup_saved saved = { 0, SHIM_SUP_HOLD_NONE, false };
+	struct shim_sup_saved saved = { 0, SHIM_SUP_HOLD_NONE, false, 0 };
 	struct shim_want w;
 	struct shim_seen s;
 	int rc = shim_box_want(b, &w, e);
@@ -239,6 +242,35 @@ static int reset_box(struct shim_box *b, struct aqe_err *e)
 	return rc < 0 || !w.up ? rc : shim_monitor_ensure(b, e);
 }
 
+/* A container of an engine that went through the shim: the shim's own count (runtime_restart.c). */
+static int reset_count(struct shim_sb *sb, const char *what, struct aqe_err *e)
+{
+	AQE_AUTO_FD int own = -1;
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char id[SHIM_STORE_ID_MAX + 1], path[512];
+	int dir = sb->place.supervisor_fd, rc;
+
+	if (geteuid() != 0 && runtime && runtime[0] == '/') {
+		(void)snprintf(path, sizeof(path), "%s/aqe-shim/.restarts", runtime);
+		if (aqe_fs_open_dir(path, &own, NULL) == 0)
+			dir = own;
+	}
+	rc = shim_store_find(dir, what, id, NULL);
+	if (rc == AQE_E_ABSENT)
+		return aqe_err_set(
+			e, AQE_E_ABSENT, 0,
+			"'%.100s' not found: no sandbox, and no container whose failures "
+			"are counted",
+			what);
+	if (rc == 0)
+		rc = shim_store_remove(dir, id, e);
+	else
+		rc = aqe_err_set(e, AQE_E_USAGE, 0, "'%.100s' names several containers", what);
+	if (rc == 0)
+		(void)printf("%s\n", id);
+	return rc;
+}
+
 int shim_sandbox_reset(int argc, char **argv)
 {
 	struct shim_sb sb;
@@ -252,12 +284,15 @@ int shim_sandbox_reset(int argc, char **argv)
 		struct aqe_err e = AQE_ERR_INIT;
 
 		rc = shim_box_find(sb.arena, &sb.place, sb.words[i], &b, &e);
-		if (rc == 0)
+		if (rc == 0) {
 			rc = reset_box(&b, &e);
+			if (rc == 0)
+				(void)printf("%s\n", b.name);
+		} else if (rc == AQE_E_ABSENT) {
+			rc = reset_count(&sb, sb.words[i], &e);
+		}
 		if (rc < 0)
 			status = shim_sb_fail(&sb, &e);
-		else
-			(void)printf("%s\n", b.name);
 	}
 	shim_sb_done(&sb);
 	return status;

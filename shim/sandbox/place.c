@@ -71,14 +71,46 @@ static int open_all(struct aqe_arena *a, const char *dir, struct shim_place *p, 
 	return p->path ? 0 : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
 }
 
+/* A user's: the folders above it are made too, as the XDG base directories say. */
+static int user_dir(struct aqe_arena *a, const char **ret, struct aqe_err *e)
+{
+	static const char *const BELOW[] = { ".local", "share" };
+	const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+	AQE_AUTO_FD int at = -1;
+	int rc;
+
+	if (data && data[0] == '/') {
+		*ret = aqe_arena_fmt(a, "%s/aqe-shim", data);
+		return *ret ? 0 : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
+	}
+	if (!home || home[0] != '/')
+		return aqe_err_set(e, AQE_E_ABSENT, 0, "neither XDG_DATA_HOME nor HOME is set");
+	rc = aqe_fs_open_dir(home, &at, e);
+	for (size_t i = 0; i < AQE_COUNT(BELOW) && rc == 0; i++) {
+		int next = -1;
+
+		rc = aqe_fs_ensure_dir(at, BELOW[i], PRIVATE, &next, e);
+		aqe_cleanup_fd(&at);
+		at = next;
+	}
+	*ret = aqe_arena_fmt(a, "%s/.local/share/aqe-shim", home);
+	return rc < 0 || *ret ? rc : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
+}
+
 int shim_place_open(struct aqe_arena *a, const char *dir, struct shim_place *ret, struct aqe_err *e)
 {
 	struct shim_place p = SHIM_PLACE_INIT;
 	const char *from_env = getenv("AQE_DATA_DIR");
-	int rc;
+	int rc = 0;
 
-	if (!dir)
-		dir = from_env && *from_env ? from_env : OCI_STORE_DATA;
+	if (!dir && from_env && *from_env)
+		dir = from_env;
+	if (!dir && geteuid() != 0)
+		rc = user_dir(a, &dir, e);
+	else if (!dir)
+		dir = OCI_STORE_DATA;
+	if (rc < 0)
+		return rc;
 	rc = open_all(a, dir, &p, e);
 	if (rc < 0) {
 		shim_place_done(&p);

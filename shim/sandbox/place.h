@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where sandboxes live on disk. Below the data folder (/var/lib/aqe-shim, or AQE_DATA_DIR):
+/* Where sandboxes live on disk. Below the data folder (/var/lib/aqe-shim for root; aqe-shim below
+ * XDG_DATA_HOME or ~/.local/share for others; or AQE_DATA_DIR):
  *   store/HEX/          an unpacked image: config.json, manifest.json, rootfs/
  *   sandboxes/NAME/     plan.json, want.json, state.json, log, pipes
  *   supervisor/ID.json  failure counts
@@ -22,8 +23,7 @@ struct shim_place {
 		-1, -1, -1, -1, NULL \
 	}
 
-/* Opens the folders, making what is missing. `dir` NULL: the default. Only the superuser of the
- * host has a place: without an engine nobody else can make a container. */
+/* Opens the folders, making what is missing. `dir` NULL: the default. */
 AQE_MUST_CHECK int shim_place_open(struct aqe_arena *a, const char *dir, struct shim_place *ret,
 				   struct aqe_err *e);
 void shim_place_done(struct shim_place *p);

@@ -601,5 +601,5 @@ void shim_sup_step(struct shim_sup *m, const struct shim_sup_in *in, struct shim
 
 void shim_sup_save(const struct shim_sup *m, struct shim_sup_saved *ret)
 {
-	*ret = (struct shim_sup_saved){ m->failures, m->hold, m->running };
+	*ret = (struct shim_sup_saved){ m->failures, m->hold, m->running, 0 };
 }

@@ -32,7 +32,8 @@ enum shim_sup_hold { SHIM_SUP_HOLD_NONE, SHIM_SUP_HOLD_CRASH_LOOP, SHIM_SUP_HOLD
 struct shim_sup_saved {
 	uint32_t failures;
 	enum shim_sup_hold hold;
-	bool running; /* an instance was started and is not known to be gone */
+	bool running;     /* an instance was started and is not known to be gone */
+	int64_t ended_ms; /* guard.h: CLOCK_BOOTTIME of the last end; 0: none in this boot */
 };
 
 struct shim_sup_in {

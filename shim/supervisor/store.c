@@ -21,6 +21,7 @@
 #define BOOT_TEXT    40
 #define LOCK_NAME    ".lock"
 #define SUFFIX       ".json"
+#define SHORT_MIN    12
 
 static const char *const HOLD_NAMES[] = {
 	[SHIM_SUP_HOLD_NONE] = "none",
@@ -79,6 +80,7 @@ static bool parse(const struct aqe_buf *b, struct shim_sup_saved *ret)
 	char now[BOOT_TEXT];
 	uint64_t version = 0, failures = 0;
 	bool running = false;
+	int64_t ended = 0;
 
 	if (!a ||
 	    aqe_json_parse(a, aqe_buf_str(b), b->len, &AQE_JSON_LIMITS_DEFAULT, &root, NULL) < 0)
@@ -87,11 +89,13 @@ static bool parse(const struct aqe_buf *b, struct shim_sup_saved *ret)
 	    aqe_json_get_u64(root, "failures", FAILURES_MAX, &failures, NULL) != 1 ||
 	    aqe_json_get_bool(root, "running", &running, NULL) != 1 ||
 	    aqe_json_get_str(root, "hold", &hold, NULL) != 1 ||
+	    aqe_json_get_i64(root, "ended_ms", 0, INT64_MAX, &ended, NULL) < 0 ||
 	    aqe_json_get_str(root, "boot", &boot, NULL) != 1 || !parse_hold(hold, &ret->hold))
 		return false;
 	boot_id(now);
 	ret->failures = (uint32_t)failures;
 	ret->running = running && aqe_str_eq(boot, now);
+	ret->ended_ms = aqe_str_eq(boot, now) ? ended : 0;
 	return true;
 }
 
@@ -99,7 +103,7 @@ int shim_store_load(int dirfd, const char *id, struct shim_sup_saved *ret, bool 
 		    struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(RECORD_MAX);
-	struct shim_sup_saved s = { 0, SHIM_SUP_HOLD_NONE, false };
+	struct shim_sup_saved s = { 0, SHIM_SUP_HOLD_NONE, false, 0 };
 	char name[NAME_BYTES];
 	bool damaged = false;
 	int rc = name_of(id, name, e);
@@ -109,7 +113,7 @@ int shim_store_load(int dirfd, const char *id, struct shim_sup_saved *ret, bool 
 	rc = aqe_fs_read_beneath(dirfd, name, AQE_FS_TRUSTED, &b, NULL);
 	if (rc != AQE_E_ABSENT && (rc < 0 || !parse(&b, &s))) {
 		damaged = true;
-		s = (struct shim_sup_saved){ 0, SHIM_SUP_HOLD_CRASH_LOOP, true };
+		s = (struct shim_sup_saved){ 0, SHIM_SUP_HOLD_CRASH_LOOP, true, 0 };
 	}
 	*ret = s;
 	if (ret_damaged)
@@ -205,15 +209,45 @@ int shim_store_save(int dirfd, const char *id, const struct shim_sup_saved *s, s
 	if (rc < 0)
 		return rc;
 	boot_id(boot);
-	n = snprintf(
-		text, sizeof(text),
-		"{\"version\":1,\"failures\":%u,\"hold\":\"%s\",\"running\":%s,\"boot\":\"%s\"}\n",
-		s->failures, HOLD_NAMES[s->hold], s->running ? "true" : "false", boot);
+	n = snprintf(text, sizeof(text),
+		     "{\"version\":1,\"failures\":%u,\"hold\":\"%s\",\"running\":%s,"
+		     "\"ended_ms\":%lld,\"boot\":\"%s\"}\n",
+		     s->failures, HOLD_NAMES[s->hold], s->running ? "true" : "false",
+		     (long long)s->ended_ms, boot);
 	make_room(dirfd, name);
 	rc = aqe_fs_write_file(dirfd, name, 0600, text, (size_t)n, e);
 	if (rc == 0 && fsync(dirfd) < 0)
 		rc = aqe_err_set(e, AQE_E_SYS, errno, "fsync");
 	return rc < 0 ? aqe_err_wrap(e, "failure count of '%s'", id) : AQE_OK;
+}
+
+int shim_store_find(int dirfd, const char *text, char ret[SHIM_STORE_ID_MAX + 1], struct aqe_err *e)
+{
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *ent;
+	size_t found = 0, len = strlen(text);
+
+	if (!dir) {
+		aqe_cleanup_fd(&fd);
+		return aqe_err_set(e, AQE_E_ABSENT, 0, "no failures of '%.100s' are counted", text);
+	}
+	while (found < 2 && (ent = readdir(dir)) != NULL) {
+		size_t n = strlen(ent->d_name) - strlen(SUFFIX);
+
+		if (!is_record(ent->d_name) || !aqe_starts(ent->d_name, text) ||
+		    (n != len && len < SHORT_MIN))
+			continue;
+		memcpy(ret, ent->d_name, n); /* is_record(): it fits */
+		ret[n] = '\0';
+		found = n == len ? 1 : found + 1;
+		if (n == len)
+			break;
+	}
+	(void)closedir(dir); /* only read from */
+	if (found == 0)
+		return aqe_err_set(e, AQE_E_ABSENT, 0, "no failures of '%.100s' are counted", text);
+	return found == 1 ? 0 : aqe_err_set(e, AQE_E_USAGE, 0, "'%.100s' names several ids", text);
 }
 
 int shim_store_remove(int dirfd, const char *id, struct aqe_err *e)

@@ -22,6 +22,10 @@ AQE_MUST_CHECK int shim_store_load(int dirfd, const char *id, struct shim_sup_sa
 /* Atomic and durable: the old record or the new one, whatever happens. */
 AQE_MUST_CHECK int shim_store_save(int dirfd, const char *id, const struct shim_sup_saved *s,
 				   struct aqe_err *e);
+/* The id that is `text`, or the only one that begins with it (12 characters or more, as engines
+ * show ids). AQE_E_ABSENT when there is none, AQE_E_USAGE when there are several. */
+AQE_MUST_CHECK int shim_store_find(int dirfd, const char *text, char ret[SHIM_STORE_ID_MAX + 1],
+				   struct aqe_err *e);
 /* Absent is success. */
 AQE_MUST_CHECK int shim_store_remove(int dirfd, const char *id, struct aqe_err *e);
 /* One supervisor an id: AQE_E_REFUSED when another process holds it. Closing the descriptor lets

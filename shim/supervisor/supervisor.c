@@ -174,7 +174,7 @@ int shim_supervisor_new(const struct shim_supervisor_opts *o, struct shim_sup_dr
 {
 	static const struct shim_sup_sink EMPTY_SINK = { on_driver, NULL };
 	struct shim_sup_sink sink = EMPTY_SINK;
-	struct shim_sup_saved saved = { 0, SHIM_SUP_HOLD_NONE, false };
+	struct shim_sup_saved saved = { 0, SHIM_SUP_HOLD_NONE, false, 0 };
 	struct shim_supervisor *s = calloc(1, sizeof(*s));
 	int rc;
 

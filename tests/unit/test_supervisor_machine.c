@@ -160,7 +160,7 @@ START_TEST(step__forgets_failures_after_a_minute_alive)
 {
 	int64_t first;
 
-	begin(&(struct shim_sup_saved){ 4, SHIM_SUP_HOLD_NONE, false });
+	begin(&(struct shim_sup_saved){ 4, SHIM_SUP_HOLD_NONE, false, 0 });
 	come_up();
 	first = now;
 	while (now - first < 59999 && m.failures) {
@@ -176,7 +176,7 @@ END_TEST
 
 START_TEST(step__does_not_forget_before)
 {
-	begin(&(struct shim_sup_saved){ 3, SHIM_SUP_HOLD_NONE, false });
+	begin(&(struct shim_sup_saved){ 3, SHIM_SUP_HOLD_NONE, false, 0 });
 	come_up();
 	while (m.alive_ms < 55000) {
 		due();
@@ -307,7 +307,7 @@ END_TEST
 
 START_TEST(step__reset_lets_go_of_a_hold)
 {
-	begin(&(struct shim_sup_saved){ 5, SHIM_SUP_HOLD_CRASH_LOOP, false });
+	begin(&(struct shim_sup_saved){ 5, SHIM_SUP_HOLD_CRASH_LOOP, false, 0 });
 	feed(SHIM_SUP_WANT_UP, 0);
 	ck_assert_int_eq(m.state, SHIM_SUP_HELD);
 	feed(SHIM_SUP_RESET, 0);
@@ -323,7 +323,7 @@ START_TEST(step__survives_a_jump_of_the_clock)
 {
 	uint32_t left;
 
-	begin(&(struct shim_sup_saved){ 2, SHIM_SUP_HOLD_NONE, false });
+	begin(&(struct shim_sup_saved){ 2, SHIM_SUP_HOLD_NONE, false, 0 });
 	come_up();
 	pass(JUMPS[_i]);
 	feed(SHIM_SUP_TIMER, 0);
@@ -343,7 +343,7 @@ END_TEST
 
 START_TEST(step__adopts_what_an_earlier_supervisor_started)
 {
-	begin(&(struct shim_sup_saved){ 1, SHIM_SUP_HOLD_NONE, true });
+	begin(&(struct shim_sup_saved){ 1, SHIM_SUP_HOLD_NONE, true, 0 });
 	feed(SHIM_SUP_WANT_UP, 0);
 	ck_assert_ptr_null(did(SHIM_SUP_DO_START));
 	ck_assert_ptr_nonnull(did(SHIM_SUP_DO_ALIVE));

@@ -20,9 +20,9 @@ static const struct shim_sup_config SMALL = {
 };
 
 static const struct shim_sup_saved SAVED[] = {
-	{ 0, SHIM_SUP_HOLD_NONE, false },      { 0, SHIM_SUP_HOLD_NONE, true },
-	{ 2, SHIM_SUP_HOLD_NONE, true },       { 3, SHIM_SUP_HOLD_CRASH_LOOP, false },
-	{ 0, SHIM_SUP_HOLD_CRASH_LOOP, true }, { 1, SHIM_SUP_HOLD_REFUSED, false },
+	{ 0, SHIM_SUP_HOLD_NONE, false, 0 },      { 0, SHIM_SUP_HOLD_NONE, true, 0 },
+	{ 2, SHIM_SUP_HOLD_NONE, true, 0 },       { 3, SHIM_SUP_HOLD_CRASH_LOOP, false, 0 },
+	{ 0, SHIM_SUP_HOLD_CRASH_LOOP, true, 0 }, { 1, SHIM_SUP_HOLD_REFUSED, false, 0 },
 };
 
 /* What may happen next. A word is an event and how its token and time are. */

@@ -39,10 +39,10 @@ static void put(const char *name, const char *text)
 }
 
 static const struct shim_sup_saved ROUND[] = {
-	{ 0, SHIM_SUP_HOLD_NONE, false },
-	{ 4, SHIM_SUP_HOLD_NONE, true },
-	{ 5, SHIM_SUP_HOLD_CRASH_LOOP, false },
-	{ 1, SHIM_SUP_HOLD_REFUSED, true },
+	{ 0, SHIM_SUP_HOLD_NONE, false, 0 },
+	{ 4, SHIM_SUP_HOLD_NONE, true, 0 },
+	{ 5, SHIM_SUP_HOLD_CRASH_LOOP, false, 0 },
+	{ 1, SHIM_SUP_HOLD_REFUSED, true, 0 },
 };
 
 START_TEST(save__then_load_gives_the_same)
