@@ -24,11 +24,11 @@
 #include "shim/exit.h"
 #include "shim/net_policy.h"
 
-#define ARENA_MAX   ((size_t)1 << 20)
-#define HTTPS       443
-#define HTTP        80
-#define DNS         53
-#define TEXT_PLACES 6
+#define ARENA_MAX ((size_t)1 << 20)
+#define HTTPS     443
+#define HTTP      80
+#define DNS       53
+#define LINES_MAX 2000 /* of the log, in the life of a service */
 
 enum opt {
 	OPT_LISTEN = 1,
@@ -96,6 +96,7 @@ struct service {
 	struct netpol_listen_spec specs[NETPOL_LISTEN_MAX];
 	size_t n_specs;
 	pid_t netns;
+	unsigned lines_said;
 	int ready_fd;
 	struct netpol_live live;
 	struct audit_log *log;
@@ -362,8 +363,11 @@ static int open_listeners(struct service *s, struct aqe_err *e)
 
 static void say(void *self, const char *line)
 {
-	const struct service *s = self;
+	struct service *s = self;
 
+	/* An agent can cause lines (a full audit disk): the log must not fill the host's memory. */
+	if (s->lines_said++ >= LINES_MAX)
+		return;
 	(void)fprintf(stderr, "aqe egress: %s%s%s\n", s->container ? s->container : "",
 		      s->container ? ": " : "", line);
 }
