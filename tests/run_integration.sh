@@ -46,6 +46,8 @@ rows=$(
 2 podman-root crun state
 2 podman-root crun differential
 2 podman-root crun kill
+2 podman-root crun sandbox
+2 podman-root runc sandbox
 2 podman-root runc kill
 2 podman-root crun effect
 2 podman-root runc effect

@@ -1,0 +1,95 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# aqe sandbox without an engine: the whole life, a crash loop, a monitor that is killed, limits.
+
+bats_require_minimum_version 1.5.0
+load env
+load bundle
+
+AQE=$(dirname "$AQE_SHIM")/aqe
+sb() { timeout --foreground -k 5 60 "$AQE" sandbox "$@" <"$AQE_TMP/low/stdin"; }
+
+# The test image as an OCI layout; prints the digest of its config.
+make_layout() {
+	local d=$AQE_TMP/layout b=$AQE_TMP/layout/blobs/sha256 layer config manifest
+	mkdir -p "$b"
+	make_archives
+	layer=$(sha256sum "$AQE_TMP/bb.tar" | cut -d' ' -f1)
+	cp "$AQE_TMP/bb.tar" "$b/$layer"
+	jq -nc --arg l "sha256:$layer" '{architecture: "amd64", os: "linux", config: {Cmd: ["sleep", "1000"]},
+		rootfs: {type: "layers", diff_ids: [$l]}}' >"$d/c"
+	config=$(sha256sum "$d/c" | cut -d' ' -f1)
+	mv "$d/c" "$b/$config"
+	jq -nc --arg c "sha256:$config" --arg l "sha256:$layer" '{schemaVersion: 2, config: {digest: $c},
+		layers: [{mediaType: "application/vnd.oci.image.layer.v1.tar", digest: $l}]}' >"$d/m"
+	manifest=$(sha256sum "$d/m" | cut -d' ' -f1)
+	mv "$d/m" "$b/$manifest"
+	echo '{"imageLayoutVersion": "1.0.0"}' >"$d/oci-layout"
+	jq -nc --arg m "sha256:$manifest" '{manifests: [{digest: $m}]}' >"$d/index.json"
+	echo "sha256:$config"
+}
+
+setup_file() {
+	low_setup
+	make_layout >>"$AQE_TMP/pinned"
+	write_policy jq='.images[].types = ["default", "qe-test-writer"]'
+}
+teardown() { sb destroy-all >/dev/null; }
+
+@test "run, list, logs, exec, health, stop, rm" {
+	sb run -d --type qe-test-writer --id one --image "oci:$AQE_TMP/layout" -- sh -c 'echo "hi $AGENT_ID $AGENT_TYPE"; exec sleep 1000'
+	run sb list
+	assert_match "agentic-qe-qe-test-writer-one .* running "
+	run sb logs one
+	assert_line "hi one qe-test-writer"
+	run sb exec one -- sh -c 'id -u; exit 5'
+	assert_status 5
+	assert_line 1000
+	run sb health one
+	assert_status 0
+	sb stop -f one
+	run sb rm one
+	assert_status 0
+	run sb rm one
+	assert_status 1
+	assert_has "not found"
+}
+
+@test "a crash loop holds at the fifth failure, reset lets go" {
+	sb run -d --id loop --image "oci:$AQE_TMP/layout" -- sh -c 'exit 3'
+	wait_for bash -c "'$AQE' sandbox list | grep -q ' held '"
+	run sb events --sandbox agentic-qe-default-loop
+	[ "$(grep -c '"event":"started"' <<<"$output")" = 5 ]
+	assert_has AGENTOS_CRASH_LOOP
+	run sb start loop
+	assert_status 1
+	assert_has "is held"
+	run sb reset loop
+	assert_status 0
+}
+
+@test "SIGKILL of the monitor loses nothing" {
+	local pid
+	sb run -d --id kept --image "oci:$AQE_TMP/layout"
+	pid=$(sb inspect kept | jq '.[0].state.pid')
+	kill -9 "$(ps -eo pid=,args= | awk '/sandbox monitor agentic-qe-default-kept/ && !/awk/ { print $1; exit }')"
+	run sb list
+	assert_match "agentic-qe-default-kept .* running "
+	[ "$(sb inspect kept | jq '.[0].state.pid')" = "$pid" ]
+}
+
+@test "a memory hog is recorded as an OOM kill" {
+	run sb run --id hog --memory 64m --image "oci:$AQE_TMP/layout" -- dd if=/dev/zero of=/dev/null bs=200M count=1
+	assert_status 137
+	run sb events --sandbox agentic-qe-default-hog
+	assert_has '"event":"oom_killed"'
+}
+
+@test "every violation of the type is listed; an engine that is not there is named" {
+	run sb create --type qe-test-writer --image x --cpus 4 --network host --read-only=false
+	assert_status 1
+	assert_has "3 violations"
+	run env DOCKER_HOST=unix:///no/such "$AQE" sandbox create --engine docker --image x
+	assert_status 1
+	assert_has docker
+}
