@@ -583,6 +583,8 @@ static int append(struct audit_log *log, struct audit_row *rows, size_t n, struc
 /* Counts what `e` kept from being stored. The caller refuses in any case. */
 static void count_lost(const struct audit_opts *o, size_t n, struct aqe_err *e)
 {
+	if (o->flags & AUDIT_ONE_DECISION && n > 1)
+		n = 1;
 	if (audit_lost_add(o, n, audit_lost_why(e), NULL) != 0)
 		(void)aqe_err_wrap(e, "not even counted"); /* returns e's own code */
 }

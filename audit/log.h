@@ -44,6 +44,8 @@ enum audit_flag {
 	 * opens the log takes them over (then they get seq and hash, which stay 0 here). A tenth of
 	 * the cost. Not for a process that has the log open. */
 	AUDIT_SPOOL = 1U << 2,
+	/* The rows of one call are one decision: when they cannot be stored, one is lost. */
+	AUDIT_ONE_DECISION = 1U << 3,
 };
 
 /* Where a log is. Whoever reads the environment is in shim/; paths here are absolute. */

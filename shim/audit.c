@@ -165,11 +165,12 @@ enum how {
 static int store(struct shim_rt *rt, struct audit_row *rows, size_t n, unsigned how,
 		 struct aqe_err *e)
 {
-	struct audit_opts o = { .flags = (how & NO_FLUSH ? (unsigned)AUDIT_NO_FLUSH : 0U) |
-					 (unsigned)(how & IN_DATABASE ? AUDIT_NEW_POLICY_ONLY
-								      : AUDIT_SPOOL),
-				.sign_every = rt->audit.sign_every,
-				.deadline_ms = how & BEST_EFFORT ? PATIENCE_MS : 0 };
+	struct audit_opts o = {
+		.flags = AUDIT_ONE_DECISION | (how & NO_FLUSH ? (unsigned)AUDIT_NO_FLUSH : 0U) |
+			 (unsigned)(how & IN_DATABASE ? AUDIT_NEW_POLICY_ONLY : AUDIT_SPOOL),
+		.sign_every = rt->audit.sign_every,
+		.deadline_ms = how & BEST_EFFORT ? PATIENCE_MS : 0
+	};
 	int rc = 0;
 
 	if (rt->audit.mode == HARD_AUDIT_OFF)
@@ -460,7 +461,7 @@ void shim_audit_refused(struct shim_rt *rt, const struct hard_report *report, st
 	shim_meta_init(&m, rt->arena);
 	if (report)
 		shim_meta_findings(&m, report);
-	r.reason = aqe_buf_str(text);
+	r.reason = rt->audit.reason ? rt->audit.reason : aqe_buf_str(text);
 	r.rule = worst ? HARDENING_PROFILE[worst->prop].id : NULL;
 	r.meta = report ? shim_meta_text(&m) : NULL;
 	if (store(rt, &r, 1, 0, &e) < 0)

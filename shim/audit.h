@@ -27,12 +27,14 @@ struct shim_audit {
 	struct audit_row base; /* container, agent, image, policy and verb of every row */
 	const char *start;     /* metadata of the start that `create` prepared, for the record */
 	bool changed;          /* the document was changed */
+	const char *reason;    /* of a refusal, where the text that the user sees has words of the
+				* command line; NULL: that text */
 	bool failed; /* a row could not be stored: the log is not waited for twice in one call */
 };
-#define SHIM_AUDIT_INIT                                                                         \
-	{                                                                                       \
-		HARD_AUDIT_REQUIRED, NULL, 0, AUDIT_ROW_INIT(AUDIT_KIND_ANY, AUDIT_ACTION_ANY), \
-			NULL, false, false,                                                     \
+#define SHIM_AUDIT_INIT                                                   \
+	{                                                                 \
+		.mode = HARD_AUDIT_REQUIRED,                              \
+		.base = AUDIT_ROW_INIT(AUDIT_KIND_ANY, AUDIT_ACTION_ANY), \
 	}
 
 /* ---- learning: each adds to what is known ---- */

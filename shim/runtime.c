@@ -25,6 +25,8 @@ int shim_rt_refuse(struct shim_rt *rt, const struct aqe_err *e)
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(4096);
 
 	aqe_buf_addf(&b, "refused: %s", e->text[0] ? e->text : aqe_code_name(e->code));
+	if (e->code == AQE_E_USAGE) /* its text names the word that is wrong */
+		rt->audit.reason = "refused: wrong command line";
 	shim_audit_refused(rt, NULL, &b);
 	shim_refuse(&rt->log, aqe_buf_str(&b));
 	return SHIM_EXIT_FAILED;

@@ -24,6 +24,8 @@ rows=$(
 1 podman-user runc podman ^(pod|health)
 1 podman-root crun observe
 1 podman-user crun observe
+1 podman-root crun audit
+1 podman-user crun audit
 1 podman-root crun gate
 1 podman-user crun gate
 1 podman-root crun documents
@@ -33,6 +35,10 @@ rows=$(
 2 docker runc docker
 2 docker runc observe
 2 docker runc gate
+2 docker runc audit
+2 docker-remap runc audit
+2 podman-root crun auditlow
+2 podman-root runc auditlow
 2 docker runc documents
 2 docker-remap runc common
 2 docker-remap crun common
