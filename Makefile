@@ -63,7 +63,15 @@ AQE_LIBS  := $(DYN_LIBS) -lcurl -lhiredis -lssl -lcrypto -larchive
 san_flags := -O1 -fno-omit-frame-pointer
 ifeq ($(MODE),release)
 MODE_CFLAGS := $(HARDEN)
-SHIM_LINK   := -static-pie $(SECURE_LINK)
+SHIM_LINK   := -static-pie $(SECURE_LINK) -Wl,-z,pack-relative-relocs
+ifeq ($(shell uname -m),x86_64)
+ENTRY_LINK  := -Wl,-u,shim_entry,-e,shim_entry
+# Runs before libc has started (shim/early.h): the compiler may rely on nothing of it.
+EARLY       := -ffreestanding -fno-stack-protector -U_FORTIFY_SOURCE -mgeneral-regs-only -fno-jump-tables
+ifeq ($(is_clang),)
+EARLY += -fno-tree-loop-distribute-patterns -ftrivial-auto-var-init=uninitialized
+endif
+endif
 # shim/no_dl.h: nothing is loaded into the runtime, whatever a library would like to.
 NO_DL       := $(foreach f,dlopen dlsym dlclose dlerror,-Wl,--wrap=$(f) -Wl,--defsym=__wrap_$(f)=shim_no_$(f))
 TEST_LINK   := -pie $(SECURE_LINK)
@@ -129,8 +137,10 @@ $(B)/libaqe.a: $(LIB_OBJ)
 	@rm -f $@
 	$(AR) rcsD $@ $(LIB_OBJ)
 
+$(B)/shim/early.o $(B)/shim/entry.o: private MODE_CFLAGS += $(EARLY)
+
 $(B)/aqe-shim: $(B)/shim/main_shim.o $(B)/libaqe.a
-	$(CC) $(ALL_CFLAGS) $(SHIM_LINK) $(NO_DL) -o $@ $^ $(SHIM_LIBS) $(LDFLAGS)
+	$(CC) $(ALL_CFLAGS) $(SHIM_LINK) $(ENTRY_LINK) $(NO_DL) -o $@ $^ $(SHIM_LIBS) $(LDFLAGS)
 
 $(B)/unit/%: $(B)/tests/unit/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)

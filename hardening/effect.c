@@ -89,7 +89,7 @@ static int read_status(const struct hard_effect *fx, struct hard_fx_status *ret,
 static int check_process(struct check *c, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(PROC_FILE_MAX_BYTES);
-	struct hard_fx_process *p = aqe_arena_alloc(c->arena, sizeof(*p));
+	struct hard_fx_process *p = aqe_arena_raw(c->arena, sizeof(*p));
 	int r;
 
 	if (!p)

@@ -57,9 +57,9 @@ const struct hard_fx_mount *hard_fx_mount_at(const struct hard_fx_mounts_in *in,
 struct hard_fx_process {
 	const struct hard_effect *fx;
 	struct hard_fx_status status;
-	struct hard_idmap uid_map[HARD_IDMAP_MAX], gid_map[HARD_IDMAP_MAX];
-	size_t n_uid, n_gid;
 	const char *where; /* /proc/PID/status */
+	size_t n_uid, n_gid;
+	struct hard_idmap uid_map[HARD_IDMAP_MAX], gid_map[HARD_IDMAP_MAX]; /* filled in part */
 };
 /* Capabilities and no_new_privs. */
 void hard_fx_privileges_judge(const struct hard_fx_status *status, const char *where,

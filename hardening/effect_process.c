@@ -188,7 +188,7 @@ int hard_fx_ids_judge(struct hard_fx_process *p, struct aqe_arena *arena,
 				 &p->n_uid, host->uid_map,        host->n_uid };
 	const struct idset g = { "gid_map", "/linux/gidMappings", p->gid_map,
 				 &p->n_gid, host->gid_map,        host->n_gid };
-	struct hard_idmap *want = aqe_arena_calloc(arena, HARD_IDMAP_MAX, sizeof(*want));
+	struct hard_idmap *want = aqe_arena_raw(arena, HARD_IDMAP_MAX * sizeof(*want));
 	uint64_t uid, gid;
 	int r;
 

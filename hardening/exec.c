@@ -84,7 +84,7 @@ int hard_exec_rewrite(const struct hard_ctx *ctx, struct aqe_arena *arena,
 {
 	struct hard_rw rw;
 
-	int rc = hard_rw_init(&rw, ctx, arena, process, report, e);
+	int rc = hard_rw_init(&rw, ctx, arena, aqe_json_copy(arena, process), report, e);
 	if (rc)
 		return rc;
 	rw.container = spec;

@@ -106,22 +106,19 @@ static int read_netns(struct hard_host *h, struct aqe_err *e)
 		return aqe_err_set(e, AQE_E_SYS, errno, "look at our own network namespace");
 	h->ns_net_dev = st.st_dev;
 	h->ns_net_ino = st.st_ino;
-	if (stat("/proc/1/ns/net", &st) == 0) { /* unreadable without privilege: stays 0 */
+	h->ns_init_net_dev = h->ns_init_net_ino = 0;
+	if (stat("/proc/1/ns/net", &st) == 0) { /* unreadable without privilege */
 		h->ns_init_net_dev = st.st_dev;
 		h->ns_init_net_ino = st.st_ino;
 	}
 	return 0;
 }
 
-int hard_host_read(struct hard_host *ret, struct aqe_err *e)
+int hard_host_read(struct hard_host *h, struct aqe_err *e)
 {
 	AQE_AUTO_FD int proc_fd = open("/proc/self/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	/* on the heap: two maps are 16 KiB */
-	AQE_AUTO_FREE struct hard_host *h = calloc(1, sizeof(*h));
 	int rc;
 
-	if (!h)
-		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
 	if (proc_fd < 0)
 		return aqe_err_set(e, AQE_E_SYS, errno, "open '/proc/self'");
 	rc = read_map(proc_fd, "uid_map", h->uid_map, &h->n_uid, e);
@@ -141,6 +138,5 @@ int hard_host_read(struct hard_host *ret, struct aqe_err *e)
 	h->rlim_nofile_max = hard_limit(RLIMIT_NOFILE);
 	h->rlim_nproc_max = hard_limit(RLIMIT_NPROC);
 	h->rlim_core_max = hard_limit(RLIMIT_CORE);
-	*ret = *h;
 	return 0;
 }

@@ -18,6 +18,7 @@
 #define DROPIN_DIR  "policy.d"
 #define PATH_SHOWN  160 /* bytes of a file's path in a message */
 #define FAULT_MAX   400
+#define FILES_FIRST 4
 #define ENTRIES_MAX 4096 /* looked at in policy.d/, with those that are no drop-ins */
 
 /* A policy is shallow and small; the rest is as for any document. */
@@ -66,6 +67,20 @@ static int nomem(struct aqe_err *e)
 	return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the policy");
 }
 
+static bool more_files(struct hard_policy_files *fs)
+{
+	const size_t max = fs->max ? fs->max * 2 : FILES_FIRST;
+	struct hard_policy_file *list = aqe_arena_calloc(fs->arena, max, sizeof(*list));
+
+	if (!list)
+		return false;
+	if (fs->n)
+		memcpy(list, fs->file, fs->n * sizeof(*list));
+	fs->file = list;
+	fs->max = max;
+	return true;
+}
+
 /* Adds a file whose bytes are in `b`. */
 static int add_file(struct hard_policy_files *fs, const char *path, const struct aqe_buf *b,
 		    struct aqe_err *e)
@@ -73,15 +88,11 @@ static int add_file(struct hard_policy_files *fs, const char *path, const struct
 	struct hard_policy_file *f;
 	struct aqe_json *root = NULL;
 
-	if (!fs->file) {
-		fs->max = HARD_POLICY_DROPINS_MAX + 1;
-		fs->file = aqe_arena_calloc(fs->arena, fs->max, sizeof(*fs->file));
-	}
-	if (!fs->file)
-		return nomem(e);
-	if (fs->n == fs->max)
+	if (fs->n > HARD_POLICY_DROPINS_MAX)
 		return aqe_err_set(e, AQE_E_LIMIT, 0, "%s: more than %d files", path,
 				   HARD_POLICY_DROPINS_MAX);
+	if (fs->n == fs->max && !more_files(fs))
+		return nomem(e);
 	f = &fs->file[fs->n];
 	f->path = aqe_arena_dup(fs->arena, path);
 	if (!f->path)

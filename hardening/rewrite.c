@@ -83,11 +83,10 @@ static void find_id(struct hard_rw *rw)
 /* ---- the driver ---- */
 
 int hard_rw_init(struct hard_rw *rw, const struct hard_ctx *ctx, struct aqe_arena *arena,
-		 const struct aqe_json *doc, struct hard_report *report, struct aqe_err *e)
+		 struct aqe_json *doc, struct hard_report *report, struct aqe_err *e)
 {
-	*rw = (struct hard_rw){ .ctx = ctx, .arena = arena, .report = report };
-	rw->doc = aqe_json_copy(arena, doc);
-	if (!rw->doc)
+	*rw = (struct hard_rw){ .ctx = ctx, .arena = arena, .report = report, .doc = doc };
+	if (!doc)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for a copy of the document");
 	rw->entry = ctx->entry || ctx->image
 			    ? ctx->entry
@@ -178,8 +177,8 @@ static int refuse_rest(struct hard_rw *rw, bool refused, struct aqe_err *e)
 	return 0;
 }
 
-int hard_rewrite(const struct hard_ctx *ctx, struct aqe_arena *arena, const struct aqe_json *spec,
-		 struct hard_report *report, struct aqe_json **ret, struct aqe_err *e)
+int hard_rewrite_own(const struct hard_ctx *ctx, struct aqe_arena *arena, struct aqe_json *spec,
+		     struct hard_report *report, struct aqe_json **ret, struct aqe_err *e)
 {
 	struct hard_rw rw;
 
@@ -199,4 +198,10 @@ int hard_rewrite(const struct hard_ctx *ctx, struct aqe_arena *arena, const stru
 	if (hard_rw_settle(&rw))
 		*ret = rw.doc;
 	return 0;
+}
+
+int hard_rewrite(const struct hard_ctx *ctx, struct aqe_arena *arena, const struct aqe_json *spec,
+		 struct hard_report *report, struct aqe_json **ret, struct aqe_err *e)
+{
+	return hard_rewrite_own(ctx, arena, aqe_json_copy(arena, spec), report, ret, e);
 }

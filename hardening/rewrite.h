@@ -18,7 +18,7 @@ struct hard_rw {
 	const struct hard_ctx *ctx;
 	struct aqe_arena *arena;
 	struct hard_report *report;
-	struct aqe_json *doc;     /* the copy that is edited */
+	struct aqe_json *doc;     /* that is edited */
 	struct aqe_json *process; /* its process (for exec: the document itself) */
 	struct aqe_json *lin;     /* its linux section ("linux" is a macro); NULL for exec */
 	const struct aqe_json *container; /* exec: the container's own config.json */
@@ -31,9 +31,9 @@ struct hard_rw {
 };
 
 /* ---- rewrite.c ---- */
-/* Starts on a copy of `doc`; AQE_E_NOMEM. */
+/* Starts on `doc` itself; NULL (a copy that failed) is AQE_E_NOMEM. */
 AQE_MUST_CHECK int hard_rw_init(struct hard_rw *rw, const struct hard_ctx *ctx,
-				struct aqe_arena *arena, const struct aqe_json *doc,
+				struct aqe_arena *arena, struct aqe_json *doc,
 				struct hard_report *report, struct aqe_err *e);
 /* AQE_E_NOMEM when any edit or finding was lost. */
 AQE_MUST_CHECK int hard_rw_done(const struct hard_rw *rw, struct aqe_err *e);

@@ -266,6 +266,7 @@ void hard_rw_linux(struct hard_rw *rw)
 	judge_sysctl(rw);
 	judge_propagation(rw);
 	set_cgroup(rw);
-	if (!hard_rw_waived(rw, HARD_SECCOMP))
+	if (!hard_rw_waived(rw, HARD_SECCOMP) &&
+	    !hard_seccomp_is_frozen(aqe_json_get(rw->lin, "seccomp")))
 		hard_rw_set(rw, rw->lin, "seccomp", hard_seccomp_frozen(rw->arena));
 }

@@ -210,7 +210,7 @@ int hard_update_rewrite(const struct hard_ctx *ctx, struct aqe_arena *arena,
 	struct hard_rw rw;
 	struct aqe_json *out = aqe_json_new_object(arena);
 
-	int rc = hard_rw_init(&rw, ctx, arena, resources, report, e);
+	int rc = hard_rw_init(&rw, ctx, arena, aqe_json_copy(arena, resources), report, e);
 	if (rc)
 		return rc;
 	if (!out)

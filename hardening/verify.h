@@ -22,9 +22,7 @@ struct hard_idmap {
 /* Facts about the host, gathered once by hard_host_read() or made up by a test. NULL in the gate.
  */
 struct hard_host {
-	bool in_userns; /* our own uid map is not the identity: the engine is rootless */
-	struct hard_idmap uid_map[HARD_IDMAP_MAX], gid_map[HARD_IDMAP_MAX]; /* ours */
-	size_t n_uid, n_gid;
+	bool in_userns;     /* our own uid map is not the identity: the engine is rootless */
 	bool cgroup_v2;     /* unified hierarchy only */
 	bool cgroup_limits; /* limits can be applied: false for a rootless engine on cgroup v1 */
 	bool apparmor, selinux;          /* enabled in the kernel */
@@ -33,7 +31,11 @@ struct hard_host {
 	uint64_t rlim_nofile_max, rlim_nproc_max,
 		rlim_core_max; /* our own hard limits: a spec must not raise above
 				* them without CAP_SYS_RESOURCE */
+	size_t n_uid, n_gid;
+	/* ours; last, so that a hard_host need not be touched where no range is */
+	struct hard_idmap uid_map[HARD_IDMAP_MAX], gid_map[HARD_IDMAP_MAX];
 };
+/* Fills all but the unused ranges; *ret is undefined after an error. */
 AQE_MUST_CHECK int hard_host_read(struct hard_host *ret, struct aqe_err *e);
 
 /* Identity of a bind source, taken at create through an open descriptor and compared at start. */
@@ -90,6 +92,11 @@ AQE_MUST_CHECK int hard_verify_host(const struct hard_ctx *ctx, const struct aqe
 AQE_MUST_CHECK int hard_rewrite(const struct hard_ctx *ctx, struct aqe_arena *arena,
 				const struct aqe_json *spec, struct hard_report *report,
 				struct aqe_json **ret, struct aqe_err *e);
+
+/* The same on `spec` itself, for callers that need no more of what came in. */
+AQE_MUST_CHECK int hard_rewrite_own(const struct hard_ctx *ctx, struct aqe_arena *arena,
+				    struct aqe_json *spec, struct hard_report *report,
+				    struct aqe_json **ret, struct aqe_err *e);
 
 /* The process document of an `exec` into a hardened container: rewritten like the main process
  * (capabilities emptied, no_new_privileges set, user, umask, groups, rlimits, lsm, env). Refused:

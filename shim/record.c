@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
@@ -15,13 +16,12 @@
 #include "shim/core/fs.h"
 #include "shim/core/proc.h"
 #include "shim/core/text.h"
+#include "shim/early.h"
 #include "shim/env.h"
 #include "shim/runtime.h"
 #include "shim/runtime_judge.h"
 
 #define STATE_NAME "aqe-shim"
-/* NAME_MAX less "@" and 8 digits, with room for a temporary name's decoration. */
-#define ID_AS_NAME 200
 #define SWEEP_MAX  4096
 
 bool shim_state_in_userns(void)
@@ -96,21 +96,22 @@ void shim_state_done(struct shim_state *s)
 
 char *shim_record_name(struct aqe_arena *a, const char *id, const char *root)
 {
-	char of_id[AQE_DIGEST_TEXT], of_root[AQE_DIGEST_TEXT];
-	size_t n = root ? strlen(root) : 0;
+	const struct shim_early call = { id, root };
+	char digest[AQE_DIGEST_TEXT];
+	char *name;
 
 	if (!id || !oci_id_ok(id))
 		return NULL;
-	/* an engine may write the same directory with or without a slash at its end */
-	while (n > 1 && root[n - 1] == '/')
-		n--;
-	aqe_sha256_text(n ? root : "", n, of_root);
-	if (strlen(id) <= ID_AS_NAME)
-		return aqe_arena_fmt(a, "%s@%.8s", id, of_root + strlen("sha256:"));
-	aqe_sha256_text(id, strlen(id), of_id);
+	if (strlen(id) <= SHIM_EARLY_ID_MAX) {
+		name = aqe_arena_raw(a, SHIM_EARLY_NAME);
+		if (name)
+			shim_early_name(&call, name);
+		return name;
+	}
+	aqe_sha256_text(id, strlen(id), digest);
 	/* "%" is in no container id, so this name belongs to no other */
-	return aqe_arena_fmt(a, "%%%s@%.8s", of_id + strlen("sha256:"),
-			     of_root + strlen("sha256:"));
+	return aqe_arena_fmt(a, "%%%s@%016" PRIx64, digest + strlen("sha256:"),
+			     shim_early_root_hash(root));
 }
 
 /* The lock is on the directory itself, which another process may have removed and made again since

@@ -86,8 +86,8 @@ void shim_state_done(struct shim_state *s);
 /* True when we run in a user namespace (or cannot tell). */
 bool shim_state_in_userns(void);
 
-/* The directory's name: "<id>@<8 hex of sha256(root)>", `root` being the --root option or NULL. Ids
- * too long for a file name are hashed. NULL when `id` is no container id or memory is exhausted. */
+/* The directory's name: "<id>@<hash of root>", `root` being the --root option or NULL. Ids too long
+ * for a file name are hashed. NULL when `id` is no container id or memory is exhausted. */
 char *shim_record_name(struct aqe_arena *a, const char *id, const char *root);
 
 /* Opens the container's directory. With `lock`, waits for nothing: AQE_E_REFUSED when another

@@ -137,7 +137,7 @@ static struct oci_identity *recorded_image(struct shim_rt *rt, const struct shim
 int shim_rt_context(struct shim_rt *rt, const struct shim_record *r, struct hard_ctx *ret,
 		    struct hard_policy **ret_policy, struct aqe_err *e)
 {
-	struct hard_host *host = aqe_arena_alloc(rt->arena, sizeof(*host));
+	struct hard_host *host = aqe_arena_raw(rt->arena, sizeof(*host));
 	struct oci_identity *image = recorded_image(rt, r);
 	struct hard_policy *policy = NULL;
 	int rc;

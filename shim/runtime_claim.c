@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -172,19 +174,21 @@ static void kill_members(int group)
 	}
 }
 
-/* `root` is one hierarchy. A group stays busy until its dying members are gone. */
+/* `path` is a group below the root of the hierarchies. It stays busy until its dying members are
+ * gone. */
 static void clear_group(int root, const char *path, bool kill_all)
 {
 	struct timespec pause = { 0, 10000000 };
 	struct aqe_err ignored = AQE_ERR_INIT;
 	AQE_AUTO_FD int group = -1;
 
-	if (aqe_fs_open_beneath(root, path + 1, O_RDONLY | O_DIRECTORY, 0, &group, &ignored) < 0)
+	if (unlinkat(root, path, AT_REMOVEDIR) == 0 || errno != EBUSY || !kill_all)
+		return;
+	if (aqe_fs_open_beneath(root, path, O_RDONLY | O_DIRECTORY, 0, &group, &ignored) < 0)
 		return;
 	for (int i = 0; i < RMDIR_TRIES; i++) {
-		if (kill_all)
-			kill_members(group);
-		if (unlinkat(root, path + 1, AT_REMOVEDIR) == 0 || errno != EBUSY || !kill_all)
+		kill_members(group);
+		if (unlinkat(root, path, AT_REMOVEDIR) == 0 || errno != EBUSY)
 			return;
 		(void)nanosleep(&pause, NULL); /* a shorter pause does no harm */
 	}
@@ -192,6 +196,7 @@ static void clear_group(int root, const char *path, bool kill_all)
 
 void shim_claim_clear_cgroup(const char *cgroups_path, const char *id, bool kill_members_too)
 {
+	char path[PATH_MAX];
 	DIR *dir;
 	const struct dirent *ent;
 
@@ -200,16 +205,14 @@ void shim_claim_clear_cgroup(const char *cgroups_path, const char *id, bool kill
 	dir = opendir(CGROUP_ROOT);
 	if (!dir)
 		return;
-	clear_group(dirfd(dir), cgroups_path, kill_members_too); /* v2 */
+	clear_group(dirfd(dir), cgroups_path + 1, kill_members_too); /* v2 */
 	for (int i = 0; i < CGROUP_DIRS && (ent = readdir(dir)); i++) {
-		AQE_AUTO_FD int root = -1;
-
-		if (ent->d_type != DT_DIR || ent->d_name[0] == '.')
+		/* the links among them name others */
+		if (ent->d_type != DT_DIR || ent->d_name[0] == '.' ||
+		    snprintf(path, sizeof(path), "%s%s", ent->d_name, cgroups_path) >=
+			    (int)sizeof(path))
 			continue;
-		root = openat(dirfd(dir), ent->d_name,
-			      O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (root >= 0)
-			clear_group(root, cgroups_path, kill_members_too);
+		clear_group(dirfd(dir), path, kill_members_too);
 	}
 	(void)closedir(dir); /* only read from */
 }

@@ -18,34 +18,33 @@ static bool is_null(int fd)
 	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 }
 
-/* A null node on a tmpfs that is mounted nowhere: it ends with its last descriptor. */
-static int open_private_null(int flags, struct aqe_err *e)
+/* A directory with a null node on a tmpfs that is mounted nowhere: it ends with its last
+ * descriptor. */
+static int make_null(int *ret, struct aqe_err *e)
 {
 	AQE_AUTO_FD int fs = (int)syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC);
 	AQE_AUTO_FD int mnt = -1;
-	int fd;
 
 	if (fs >= 0 && syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
 		mnt = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID);
 	if (mnt < 0 || mknodat(mnt, "null", S_IFCHR | 0666, makedev(1, 3)) < 0 ||
 	    fchmodat(mnt, "null", 0666, 0) < 0)
 		return aqe_err_set(e, AQE_E_SYS, errno, "make a private null device");
-	fd = openat(mnt, "null", flags | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0)
-		return aqe_err_set(e, AQE_E_SYS, errno, "open a private null device");
-	return fd;
+	*ret = AQE_TAKE_FD(mnt);
+	return 0;
 }
 
-static int replace(int fd, struct aqe_err *e)
+static int replace(int fd, int dir, struct aqe_err *e)
 {
 	int flags = fcntl(fd, F_GETFL);
 	AQE_AUTO_FD int private = -1;
 
 	if (flags < 0)
 		return aqe_err_set(e, AQE_E_SYS, errno, "read the flags of descriptor %d", fd);
-	private = open_private_null(flags & (O_ACCMODE | O_APPEND | O_NONBLOCK), e);
+	flags &= O_ACCMODE | O_APPEND | O_NONBLOCK;
+	private = openat(dir, "null", flags | O_CLOEXEC | O_NOCTTY);
 	if (private < 0)
-		return private;
+		return aqe_err_set(e, AQE_E_SYS, errno, "open a private null device");
 	if (dup3(private, fd, 0) < 0)
 		return aqe_err_set(e, AQE_E_SYS, errno, "replace descriptor %d", fd);
 	return 0;
@@ -67,6 +66,8 @@ static int check_stream(int fd, struct aqe_err *e)
 
 int shim_streams_protect(const struct shim_rt *rt, struct aqe_err *e)
 {
+	AQE_AUTO_FD int dir = -1;
+
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
 		int rc = check_stream(fd, e);
 
@@ -77,8 +78,14 @@ int shim_streams_protect(const struct shim_rt *rt, struct aqe_err *e)
 	if (rt->state.rootless)
 		return 0;
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		int rc = is_null(fd) ? replace(fd, e) : 0;
+		int rc = 0;
 
+		if (!is_null(fd))
+			continue;
+		if (dir < 0)
+			rc = make_null(&dir, e);
+		if (rc == 0)
+			rc = replace(fd, dir, e);
 		if (rc < 0)
 			return rc;
 	}

@@ -178,7 +178,7 @@ static int open_process(const struct known *k, pid_t pid, int *ret, struct aqe_e
 static int read_kernel(const struct known *k, const struct hard_ctx *ctx, pid_t pid,
 		       struct hard_report *report, struct aqe_err *e)
 {
-	struct hard_host *host = aqe_arena_alloc(k->arena, sizeof(*host));
+	struct hard_host *host = aqe_arena_raw(k->arena, sizeof(*host));
 	struct hard_ctx with = *ctx;
 	AQE_AUTO_FD int fd = -1;
 	int rc = host ? hard_host_read(host, e) : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
@@ -206,7 +206,7 @@ static int judge(struct known *k, const struct hard_ctx *gate, pid_t pid,
 		 struct hard_report *report, struct shim_effective *ret, struct aqe_err *e)
 {
 	struct hard_ctx ctx = *gate;
-	struct hard_host *host = aqe_arena_alloc(k->arena, sizeof(*host));
+	struct hard_host *host = aqe_arena_raw(k->arena, sizeof(*host));
 	struct oci_identity image;
 	int rc = recorded_image(k, &image, e);
 

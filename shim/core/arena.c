@@ -84,7 +84,7 @@ static struct chunk *add_chunk(struct aqe_arena *a, size_t n)
 	return c;
 }
 
-void *aqe_arena_alloc(struct aqe_arena *a, size_t n)
+void *aqe_arena_raw(struct aqe_arena *a, size_t n)
 {
 	struct chunk *c = a->newest;
 	size_t size;
@@ -102,7 +102,14 @@ void *aqe_arena_alloc(struct aqe_arena *a, size_t n)
 	p = c->data + c->low; /* always aligned: only this function moves it */
 	c->low += size;
 	a->left -= size;
-	return memset(p, 0, size);
+	return p;
+}
+
+void *aqe_arena_alloc(struct aqe_arena *a, size_t n)
+{
+	void *p = aqe_arena_raw(a, n);
+
+	return p ? memset(p, 0, n) : NULL;
 }
 
 void *aqe_arena_calloc(struct aqe_arena *a, size_t count, size_t size)

@@ -78,6 +78,25 @@ int aqe_buf_add(struct aqe_buf *b, const void *p, size_t n)
 	return AQE_OK;
 }
 
+char *aqe_buf_room(struct aqe_buf *b, size_t n, size_t *ret_n)
+{
+	size_t left = b->max > b->len ? b->max - b->len : 0;
+
+	if (n < left)
+		left = n;
+	if (b->failed || grow(b, left))
+		return NULL;
+	b->p[b->len] = '\0';
+	*ret_n = left;
+	return b->p + b->len;
+}
+
+void aqe_buf_grown(struct aqe_buf *b, size_t n)
+{
+	b->len += n;
+	b->p[b->len] = '\0';
+}
+
 int aqe_buf_puts(struct aqe_buf *b, const char *s)
 {
 	return aqe_buf_add(b, s, strlen(s));

@@ -33,6 +33,11 @@ int aqe_buf_add(struct aqe_buf *b, const void *p, size_t n);
 int aqe_buf_puts(struct aqe_buf *b, const char *s);
 int aqe_buf_putc(struct aqe_buf *b, char c);
 int aqe_buf_addf(struct aqe_buf *b, const char *fmt, ...) AQE_PRINTF(2, 3);
+/* Room for `n` more bytes, or for as many as the maximum allows: they can be written behind the
+ * contents, and counted by aqe_buf_grown(). NULL (sticky AQE_E_NOMEM) without memory; *ret_n can be
+ * 0. */
+char *aqe_buf_room(struct aqe_buf *b, size_t n, size_t *ret_n);
+void aqe_buf_grown(struct aqe_buf *b, size_t n);
 /* 0, or the sticky failure with `e` (may be NULL) filled. */
 AQE_MUST_CHECK int aqe_buf_ok(const struct aqe_buf *b, struct aqe_err *e);
 

@@ -13,7 +13,8 @@
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
 
-#define READ_BYTES   ((size_t)8 * 1024)
+/* A first page: what is in /proc and /sys is smaller, documents grow the buffer. */
+#define READ_BYTES   ((size_t)4095)
 #define SHOWN_MAX    200   /* bytes of a path shown in a message */
 #define AGAIN_MAX    16    /* openat2 says EAGAIN when a rename elsewhere disturbed it */
 #define TEMP_NAME    256   /* longest temporary name, with its NUL */
@@ -184,18 +185,28 @@ int aqe_fs_check(int fd, unsigned rules, size_t max, const char *what, struct st
 
 int aqe_fs_read_fd(int fd, struct aqe_buf *b, struct aqe_err *e)
 {
-	char data[READ_BYTES];
+	char beyond; /* one byte more than fits tells that there is more */
+	size_t room = 0;
 	ssize_t n;
 
 	for (;;) {
-		n = read(fd, data, sizeof(data));
+		char *p = aqe_buf_room(b, b->len > READ_BYTES ? b->len : READ_BYTES, &room);
+
+		if (!p)
+			return aqe_buf_ok(b, e);
+		n = room ? read(fd, p, room) : read(fd, &beyond, 1);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return aqe_err_set(e, AQE_E_SYS, errno, "read");
-		if (n == 0)
+		if (n == 0) {
+			if (!b->len)
+				aqe_buf_done(b); /* an empty buffer has no memory */
 			return aqe_buf_ok(b, e);
-		if (aqe_buf_add(b, data, (size_t)n) != 0)
+		}
+		if (room)
+			aqe_buf_grown(b, (size_t)n);
+		else if (aqe_buf_add(b, &beyond, 1) != 0)
 			return aqe_buf_ok(b, e);
 	}
 }

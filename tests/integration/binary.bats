@@ -18,6 +18,20 @@ load env
 	assert_match '\(FLAGS_1\).*NOW.*PIE|\(FLAGS\).*BIND_NOW'
 }
 
+@test "what runs before libc calls nothing of it" {
+	local o
+	[ "$(uname -m)" = x86_64 ] || return 0
+	run bash -c "readelf -hW '$AQE_SHIM' | sed -n 's/.*Entry point address: *//p'"
+	[ "$((output))" = "$((0x$(nm "$AQE_SHIM" | awk '$3 == "shim_entry" { print $1 }')))" ]
+	for o in early entry; do
+		run bash -c "nm -u build/release/shim/$o.o | awk '{ print \$2 }' | grep -vE '^(shim_early_.*|_start|__init_array_start|__bss_start)\$'"
+		[ -z "$output" ]
+	done
+	# no table with pointers either: nothing is relocated yet
+	run bash -c "readelf -rW build/release/shim/early.o build/release/shim/entry.o | grep -E 'section .\.rela\.(data|rodata|init)'"
+	[ -z "$output" ]
+}
+
 @test "statically linked: nothing of the engine's environment can be loaded into it" {
 	run readelf -lW "$AQE_SHIM"
 	refute_has INTERP

@@ -217,9 +217,9 @@ END_TEST
 static const struct {
 	const char *id, *root, *name; /* name NULL: refused */
 } NAMES[] = {
-	{ "c1", NULL, "c1@e3b0c442" },
-	{ "c1", "", "c1@e3b0c442" },
-	{ "c1", "/run/x", "c1@d2cd8dfa" },
+	{ "c1", NULL, "c1@cbf29ce484222325" },
+	{ "c1", "", "c1@cbf29ce484222325" },
+	{ "c1", "/run/x", "c1@276277f9aac404f0" },
 	{ "", NULL, NULL },
 	{ ".", NULL, NULL },
 	{ "..", NULL, NULL },

@@ -44,6 +44,60 @@ static const char *waiver_policy(const char *property, const char *who, int64_t 
 
 /* ---- SARIF ---- */
 
+/* The members of one object of a shape: known, of the right kind, and none missing. */
+static const struct aqe_json *sarif_object_wrong(const char *shape, const struct aqe_json *o)
+{
+	if (o->type != AQE_JSON_OBJECT)
+		return o;
+	for (const struct aqe_json *m = o->first; m; m = m->next) {
+		const struct sarif_fact *f = sarif_fact(shape, m->key);
+
+		if (!f || !sarif_value_ok(f, m))
+			return m;
+	}
+	for (size_t i = 0; i < AQE_COUNT(SARIF_FACTS); i++)
+		if (aqe_str_eq(SARIF_FACTS[i].shape, shape) && SARIF_FACTS[i].required &&
+		    !aqe_json_get(o, SARIF_FACTS[i].member))
+			return o;
+	return NULL;
+}
+
+/* The first value that the schema does not allow, or NULL. */
+static const struct aqe_json *sarif_wrong(const struct aqe_json *root)
+{
+	static struct {
+		const char *shape;
+		const struct aqe_json *v;
+	} todo[4096];
+	size_t n = 1;
+
+	todo[0].shape = "log";
+	todo[0].v = root;
+
+	while (n) {
+		const char *shape = todo[--n].shape;
+		const struct aqe_json *o = todo[n].v, *wrong;
+
+		if (aqe_str_eq(shape, "bag"))
+			continue;
+		wrong = sarif_object_wrong(shape, o);
+		if (wrong)
+			return wrong;
+		for (const struct aqe_json *m = o->first; m; m = m->next) {
+			const char *of = sarif_fact(shape, m->key)->of;
+			const struct aqe_json *i = m->type == AQE_JSON_ARRAY ? m->first : m;
+
+			for (; of && i; i = m->type == AQE_JSON_ARRAY ? i->next : NULL) {
+				if (n == AQE_COUNT(todo))
+					return i;
+				todo[n].shape = of;
+				todo[n++].v = i;
+			}
+		}
+	}
+	return NULL;
+}
+
 static const struct aqe_json *need(const struct aqe_json *o, const char *name,
 				   enum aqe_json_type type)
 {

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* What is decided before libc starts must be what the ordinary way would do: each call that is
+ * passed on early is read alike by shim_argv_parse(), and its folder is the record's. */
+#include "shim/early.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/argv.h"
+#include "shim/core/cleanup.h"
+#include "shim/core/text.h"
+#include "shim/record.h"
+#include "tests/unit/unit.h"
+
+static const struct {
+	const char *words[11];
+	const char *id, *root; /* id NULL: left to main() */
+} calls[] = {
+	{ { "state", "c1" }, "c1", NULL },
+	{ { "--root", "/run/x", "state", "c1" }, "c1", "/run/x" },
+	{ { "--root=/run/x/", "--systemd-cgroup", "state", "c1" }, "c1", "/run/x/" },
+	{ { "--root", "/a", "--root=/b", "state", "c1" }, "c1", "/b" },
+	{ { "--root", "/r", "--log", "/l", "--log-format", "json", "state", "c1" },
+	  "c1",
+	  "/r" },
+	{ { "--debug", "--log-level=debug", "state", "c1" }, "c1", NULL },
+	{ { "kill", "-a", "c1", "KILL" }, NULL, NULL },
+	{ { "pause", "c_1+x.y-z" }, "c_1+x.y-z", NULL },
+	{ { "resume", "c1" }, "c1", NULL },
+	/* not plain */
+	{ { "create", "c1" }, NULL, NULL },
+	{ { "start", "c1" }, NULL, NULL },
+	{ { "delete", "c1" }, NULL, NULL },
+	{ { "delete", "--force", "c1" }, NULL, NULL },
+	{ { "verify", "c1" }, NULL, NULL },
+	{ { "state" }, NULL, NULL },
+	{ { "kill" }, NULL, NULL },
+	{ { NULL }, NULL, NULL },
+	{ { "" }, NULL, NULL },
+	{ { "state", "" }, NULL, NULL },
+	{ { "state", "." }, NULL, NULL },
+	{ { "state", ".." }, NULL, NULL },
+	{ { "state", "a/b" }, NULL, NULL },
+	{ { "state", "../x" }, NULL, NULL },
+	{ { "state", "-x" }, NULL, NULL },
+	{ { "state", "--", "c1" }, NULL, NULL },
+	{ { "state", "--help" }, NULL, NULL },
+	{ { "state", "--all", "c1" }, NULL, NULL },
+	{ { "state", "c1", "c2" }, NULL, NULL },
+	{ { "kill", "c1", "9", "9" }, NULL, NULL },
+	{ { "kill", "c1", "-9" }, NULL, NULL },
+	{ { "kill", "c1", "" }, NULL, NULL },
+	{ { "kill", "--regex", "c1" }, NULL, NULL },
+	{ { "kill", "--al", "c1" }, NULL, NULL },
+	{ { "kill", "-ar", "c1" }, NULL, NULL },
+	{ { "kill", "c1", "--all" }, NULL, NULL },
+	{ { "--root" }, NULL, NULL },
+	{ { "--root", "state" }, NULL, NULL },
+	{ { "--root=", "state", "c1" }, NULL, NULL },
+	{ { "--root", "", "state", "c1" }, NULL, NULL },
+	{ { "--log=", "state", "c1" }, NULL, NULL },
+	{ { "--roo", "/x", "state", "c1" }, NULL, NULL },
+	{ { "--rootless", "true", "state", "c1" }, NULL, NULL },
+	{ { "--systemd-cgroup=1", "state", "c1" }, NULL, NULL },
+	{ { "--help", "state", "c1" }, NULL, NULL },
+	{ { "--version" }, NULL, NULL },
+	{ { "-v", "state", "c1" }, NULL, NULL },
+	{ { "--", "state", "c1" }, NULL, NULL },
+};
+
+static char *word(const char *s)
+{
+	union {
+		const char *in;
+		char *out;
+	} u = { s };
+
+	return u.out;
+}
+
+/* True when the call is passed on early; then the ordinary way agrees. */
+static bool agree(struct aqe_arena *a, char **argv, int argc, struct shim_early *call)
+{
+	struct aqe_err e = AQE_ERR_INIT;
+	struct shim_argv av;
+	char name[SHIM_EARLY_NAME];
+
+	if (!shim_early_plan(argv, call))
+		return false;
+	ck_assert_msg(shim_argv_parse(a, argc, argv, &av, &e) == 0, "%s", e.text);
+	ck_assert(!av.help);
+	ck_assert(av.verb == SHIM_VERB_STATE || av.verb == SHIM_VERB_KILL ||
+		  av.verb == SHIM_VERB_PAUSE || av.verb == SHIM_VERB_RESUME);
+	ck_assert_str_eq(av.id, call->id);
+	ck_assert(aqe_str_eq(shim_argv_global(&av, "root"), call->root) ||
+		  (!shim_argv_global(&av, "root") && !call->root));
+	shim_early_name(call, name);
+	ck_assert_str_eq(shim_record_name(a, av.id, shim_argv_global(&av, "root")), name);
+	return true;
+}
+
+START_TEST(plan__takes_plain_calls_only)
+{
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 20);
+	struct shim_early call = { NULL, NULL };
+	char *argv[12] = { word("aqe-shim") };
+	int argc = 1;
+
+	for (; calls[_i].words[argc - 1]; argc++)
+		argv[argc] = word(calls[_i].words[argc - 1]);
+	ck_assert_int_eq(agree(a, argv, argc, &call), calls[_i].id != NULL);
+	ck_assert(aqe_str_eq(call.id, calls[_i].id) || (!call.id && !calls[_i].id));
+	ck_assert(aqe_str_eq(call.root, calls[_i].root) || (!call.root && !calls[_i].root));
+}
+END_TEST
+
+/* Any words in any order. */
+START_TEST(plan__agrees_with_the_ordinary_way)
+{
+	static const char *const pool[] = {
+		"state",   "kill",  "pause",    "resume",        "delete", "--root",
+		"/r",      "--log", "--root=x", "--log-format",  "json",   "--all",
+		"-a",      "c1",    "9",        "--help",        "--",     "--systemd-cgroup",
+		"--regex", "-f",    "--debug",  "--log-level=e", ".",      "",
+	};
+	uint32_t seed = 7;
+	size_t early = 0;
+
+	for (int round = 0; round < 200000; round++) {
+		struct shim_early call = { NULL, NULL };
+		char *argv[8] = { word("aqe-shim") };
+		int argc = 1;
+
+		seed = seed * 1664525 + 1013904223;
+		for (int n = (int)(seed >> 29) % 7; argc <= n; argc++) {
+			seed = seed * 1664525 + 1013904223;
+			argv[argc] = word(pool[(seed >> 16) % AQE_COUNT(pool)]);
+		}
+		AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 20);
+
+		early += agree(a, argv, argc, &call);
+	}
+	ck_assert_uint_gt(early, 200);
+}
+END_TEST
+
+START_TEST(plan__ids_up_to_the_limit)
+{
+	char id[SHIM_EARLY_ID_MAX + 2];
+	char *argv[] = { word("aqe-shim"), word("state"), id, NULL };
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 20);
+	struct shim_early call;
+
+	memset(id, 'a', sizeof(id));
+	id[SHIM_EARLY_ID_MAX] = '\0';
+	ck_assert(agree(a, argv, 3, &call));
+	id[SHIM_EARLY_ID_MAX] = 'a';
+	id[SHIM_EARLY_ID_MAX + 1] = '\0';
+	ck_assert(!shim_early_plan(argv, &call));
+	ck_assert_int_eq(shim_record_name(a, id, NULL)[0], '%');
+}
+END_TEST
+
+/* FNV's own test vectors. */
+START_TEST(root_hash__is_fnv_1a)
+{
+	ck_assert_uint_eq(shim_early_root_hash(NULL), 0xcbf29ce484222325);
+	ck_assert_uint_eq(shim_early_root_hash(""), 0xcbf29ce484222325);
+	ck_assert_uint_eq(shim_early_root_hash("a"), 0xaf63dc4c8601ec8c);
+	ck_assert_uint_eq(shim_early_root_hash("foobar"), 0x85944171f73967e8);
+	ck_assert_uint_eq(shim_early_root_hash("foobar///"), 0x85944171f73967e8);
+	ck_assert_uint_eq(shim_early_root_hash("/"), shim_early_root_hash("//"));
+	ck_assert_uint_ne(shim_early_root_hash("/"), shim_early_root_hash(""));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("shim/early");
+	TCase *c = tcase_create("early");
+
+	tcase_add_loop_test(c, plan__takes_plain_calls_only, 0, AQE_COUNT(calls));
+	tcase_add_test(c, plan__agrees_with_the_ordinary_way);
+	tcase_add_test(c, plan__ids_up_to_the_limit);
+	tcase_add_test(c, root_hash__is_fnv_1a);
+	suite_add_tcase(s, c);
+	return unit_run(s);
+}
