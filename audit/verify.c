@@ -174,27 +174,23 @@ static int pass_points(struct points *q, struct audit_check *c, int64_t seq, str
 }
 
 /* One column as it is stored, whatever the row's reader would make of it. */
-static bool encode_column(struct audit_check *c, struct aqe_stmt *s, int at)
+static bool encode_column(struct audit_check *c, const struct aqe_db_value *v,
+			  const struct audit_field *f)
 {
-	const struct audit_field *f = &AUDIT_FIELDS[at];
 	bool text = f->type == AUDIT_FIELD_TEXT || f->type == AUDIT_FIELD_JSON;
-	enum aqe_db_type t = aqe_stmt_type(s, at);
-	const void *p;
-	size_t n;
 
-	if (t == AQE_DB_NULL && (text || f->type == AUDIT_FIELD_NUMBER)) {
+	if (v->type == AQE_DB_NULL && (text || f->type == AUDIT_FIELD_NUMBER)) {
 		audit_enc_none(&c->enc);
 		return true;
 	}
-	if (t == AQE_DB_INT && !text) {
-		audit_enc_int(&c->enc, aqe_stmt_i64(s, at));
-		return aqe_stmt_i64(s, at) >= 0 && aqe_stmt_i64(s, at) <= f->max;
+	if (v->type == AQE_DB_INT && !text) {
+		audit_enc_int(&c->enc, v->i);
+		return v->i >= 0 && v->i <= f->max;
 	}
-	if (t != AQE_DB_TEXT || !text)
+	if (v->type != AQE_DB_TEXT || !text)
 		return false;
-	p = aqe_stmt_bytes(s, at, &n);
-	audit_enc_text(&c->enc, p, n);
-	return n <= (size_t)f->max && !memchr(p, '\0', n);
+	audit_enc_text(&c->enc, v->p, v->n);
+	return v->n <= (size_t)f->max && !memchr(v->p, '\0', v->n);
 }
 
 static void note_gap(struct audit_check *c, struct aqe_stmt *s)
@@ -202,8 +198,6 @@ static void note_gap(struct audit_check *c, struct aqe_stmt *s)
 	size_t n;
 	const char *reason, *meta;
 
-	if (aqe_stmt_i64(s, 3) != AUDIT_SYSTEM)
-		return;
 	reason = aqe_stmt_bytes(s, 13, &n);
 	if (!reason || n != strlen(AUDIT_REASON_GAP) || memcmp(reason, AUDIT_REASON_GAP, n) != 0)
 		return;
@@ -214,21 +208,24 @@ static void note_gap(struct audit_check *c, struct aqe_stmt *s)
 static bool check_row(struct audit_check *c, struct aqe_stmt *s)
 {
 	int64_t seq = aqe_stmt_i64(s, 0);
-	uint8_t hash[32];
+	struct aqe_db_value v;
 
 	if (!audit_check_seq(c, seq, NULL))
 		return false;
 	for (int at = 0; at < AUDIT_FIELDS_COUNT; at++) {
-		if (!encode_column(c, s, at))
+		aqe_stmt_value(s, at, &v);
+		if (!encode_column(c, &v, &AUDIT_FIELDS[at]))
 			return audit_check_fault(c, AUDIT_FAULT_TYPE, seq,
 						 "'%s' of row %lld has a value that we never write",
 						 AUDIT_FIELDS[at].name, (long long)seq);
+		if (AUDIT_FIELDS[at].type == AUDIT_FIELD_KIND && v.i == AUDIT_SYSTEM)
+			note_gap(c, s);
 	}
-	if (!audit_store_hash(s, AUDIT_FIELDS_COUNT, hash))
+	aqe_stmt_value(s, AUDIT_FIELDS_COUNT, &v);
+	if (v.type != AQE_DB_BLOB || v.n != 32)
 		return audit_check_fault(c, AUDIT_FAULT_TYPE, seq, "row %lld has no hash",
 					 (long long)seq);
-	note_gap(c, s);
-	return audit_check_row(c, seq, hash);
+	return audit_check_row(c, seq, v.p);
 }
 
 static int check_rows(struct audit_log *log, struct audit_check *c, struct points *q,

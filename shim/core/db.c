@@ -536,8 +536,12 @@ static int open_write(struct aqe_db *db, const char *path, int dirfd, struct aqe
 
 	if (rc == 0)
 		rc = configure(db, e);
+	/* one transaction: a lock is taken and given back once, not for every question */
+	if (rc == 0)
+		rc = aqe_db_exec(db, "BEGIN", e);
 	if (rc == 0)
 		rc = identify(db, &version, e);
+	aqe_db_rollback(db);
 	if (rc == 0 && version < db->o.n_migrations)
 		rc = migrate(db, version == 0, dirfd, e);
 	return rc;
@@ -725,20 +729,32 @@ void aqe_stmt_reset(struct aqe_stmt *s)
 	(void)sqlite3_reset(s->stmt); /* repeats the last step's error */
 }
 
+static const enum aqe_db_type TYPES[] = {
+	[SQLITE_INTEGER] = AQE_DB_INT, [SQLITE_FLOAT] = AQE_DB_REAL, [SQLITE_TEXT] = AQE_DB_TEXT,
+	[SQLITE_BLOB] = AQE_DB_BLOB,   [SQLITE_NULL] = AQE_DB_NULL,
+};
+
+void aqe_stmt_value(struct aqe_stmt *s, int at, struct aqe_db_value *ret)
+{
+	/* not protected against other threads: there are none on this connection */
+	sqlite3_value *v = sqlite3_column_value(s->stmt, at);
+
+	ret->type = TYPES[sqlite3_value_type(v)];
+	ret->i = ret->type == AQE_DB_INT ? sqlite3_value_int64(v) : 0;
+	ret->p = NULL;
+	ret->n = 0;
+	if (ret->type != AQE_DB_TEXT && ret->type != AQE_DB_BLOB)
+		return;
+	ret->p = ret->type == AQE_DB_TEXT ? (const void *)sqlite3_value_text(v)
+					  : sqlite3_value_blob(v);
+	ret->n = (size_t)sqlite3_value_bytes(v);
+	if (!ret->p)
+		ret->p = ""; /* a blob of no bytes has no address */
+}
+
 enum aqe_db_type aqe_stmt_type(struct aqe_stmt *s, int at)
 {
-	switch (sqlite3_column_type(s->stmt, at)) {
-	case SQLITE_INTEGER:
-		return AQE_DB_INT;
-	case SQLITE_FLOAT:
-		return AQE_DB_REAL;
-	case SQLITE_TEXT:
-		return AQE_DB_TEXT;
-	case SQLITE_BLOB:
-		return AQE_DB_BLOB;
-	default:
-		return AQE_DB_NULL;
-	}
+	return TYPES[sqlite3_column_type(s->stmt, at)];
 }
 
 int64_t aqe_stmt_i64(struct aqe_stmt *s, int at)
@@ -748,14 +764,9 @@ int64_t aqe_stmt_i64(struct aqe_stmt *s, int at)
 
 const void *aqe_stmt_bytes(struct aqe_stmt *s, int at, size_t *ret_n)
 {
-	enum aqe_db_type t = aqe_stmt_type(s, at);
-	const void *p;
+	struct aqe_db_value v;
 
-	*ret_n = 0;
-	if (t != AQE_DB_TEXT && t != AQE_DB_BLOB)
-		return NULL;
-	p = t == AQE_DB_TEXT ? (const void *)sqlite3_column_text(s->stmt, at)
-			     : sqlite3_column_blob(s->stmt, at);
-	*ret_n = (size_t)sqlite3_column_bytes(s->stmt, at);
-	return p ? p : ""; /* a blob of no bytes has no address */
+	aqe_stmt_value(s, at, &v);
+	*ret_n = v.n;
+	return v.p;
 }

@@ -90,6 +90,15 @@ int64_t aqe_stmt_i64(struct aqe_stmt *s, int at); /* 0 unless INT */
 /* Bytes of a TEXT or BLOB as stored; NULL and 0 for other types. TEXT is NUL-terminated. */
 const void *aqe_stmt_bytes(struct aqe_stmt *s, int at, size_t *ret_n);
 
+/* Type and value in one: for who reads millions. `p` is NULL unless TEXT or BLOB. */
+struct aqe_db_value {
+	enum aqe_db_type type;
+	int64_t i;
+	const void *p;
+	size_t n;
+};
+void aqe_stmt_value(struct aqe_stmt *s, int at, struct aqe_db_value *ret);
+
 /* user_version of the file, and rows changed by the last statement. */
 AQE_MUST_CHECK int aqe_db_version(struct aqe_db *db, unsigned *ret, struct aqe_err *e);
 int64_t aqe_db_changes(struct aqe_db *db);

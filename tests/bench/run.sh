@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # make bench: in-process costs, then aqe-shim paired with bare crun and runc, against the budgets.
-# BENCH_ROUNDS=40 sets how many lives of a container each variant gets.
+# BENCH_ROUNDS=40 sets how many lives of a container each variant gets.  BENCH_ROWS=1000000: rows of the audit log.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -54,5 +54,8 @@ fi
 build/release/bench/bench_verify || rc=1
 build/release/bench/bench_policy || rc=1
 bench_cache || rc=1
+log=$(mktemp -d "$PWD/build/bench-audit-XXXXXX")
+build/release/bench/bench_audit "$log" "${BENCH_ROWS:-1000000}" || rc=1
+rm -r "$log"
 tests/setup/sandbox.sh "$PWD/tests/bench/run.sh" --inside || rc=1
 exit "$rc"
