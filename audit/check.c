@@ -19,19 +19,33 @@ static const char *const FAULTS[AUDIT_FAULT_COUNT] = {
 	[AUDIT_FAULT_EXPORT] = "export",     [AUDIT_FAULT_CORRUPT] = "corrupt",
 };
 
-static const char *const OPEN[AUDIT_OPEN_COUNT] = {
-	"no public key was given: signatures were not judged, the log may have been rewritten",
-	"no anchor was given: rows may have been cut off the end, or the log put back to an older "
-	"state",
-	"the rows after the last signed checkpoint are chained, but not yet signed",
-	"the rows after the last anchor may have been rewritten by who holds the signing key",
-	"older rows are not there (pruned, or not exported): only the hash of the last one is "
-	"known",
-	"the log was never signed: who can write to it could rewrite it whole",
-	"the export leaves rows out: each row is what it was, but not that none is missing",
-	"an anchor names a row that prune has removed: it was not compared",
-	"gap records: decisions were refused because they could not be stored",
-	"the indexes were not compared with the rows: a listing might hide rows",
+static const struct {
+	unsigned bit;
+	const char *text;
+} OPEN[AUDIT_OPEN_COUNT] = {
+	{ AUDIT_OPEN_NO_KEY,
+	  "no public key was given: signatures were not judged, the log may have been rewritten" },
+	{ AUDIT_OPEN_NO_ANCHOR,
+	  "no anchor was given: rows may have been cut off the end, or the log "
+	  "put back to an older state" },
+	{ AUDIT_OPEN_UNSIGNED_TAIL,
+	  "the rows after the last signed checkpoint are chained, but not yet signed" },
+	{ AUDIT_OPEN_UNANCHORED_TAIL,
+	  "the rows after the last anchor may have been rewritten by who "
+	  "holds the signing key" },
+	{ AUDIT_OPEN_PRUNED,
+	  "older rows are not there (pruned, or not exported): only the hash of the "
+	  "last one is known" },
+	{ AUDIT_OPEN_NEVER_SIGNED,
+	  "the log was never signed: who can write to it could rewrite it whole" },
+	{ AUDIT_OPEN_FILTERED,
+	  "the export leaves rows out: each row is what it was, but not that none "
+	  "is missing" },
+	{ AUDIT_OPEN_ANCHOR_PRUNED,
+	  "an anchor names a row that prune has removed: it was not compared" },
+	{ AUDIT_OPEN_GAPS, "gap records: decisions were refused because they could not be stored" },
+	{ AUDIT_OPEN_INDEXES,
+	  "the indexes were not compared with the rows: a listing might hide rows" },
 };
 
 const char *audit_fault_name(enum audit_fault f)
@@ -42,8 +56,8 @@ const char *audit_fault_name(enum audit_fault f)
 const char *audit_open_text(unsigned bit)
 {
 	for (unsigned i = 0; i < AUDIT_OPEN_COUNT; i++) {
-		if (bit == 1U << i)
-			return OPEN[i];
+		if (bit == OPEN[i].bit)
+			return OPEN[i].text;
 	}
 	return NULL;
 }

@@ -320,24 +320,29 @@ static bool parse_words(char *at, struct audit_point *p)
 	return hex_word(key, 32, p->key) && hex_word(sig, 64, p->sig);
 }
 
-int audit_point_parse(const char *line, size_t n, struct audit_point *ret, struct aqe_err *e)
+/* One spelling only: what is read must be what would be written. */
+static bool parse_line(const char *line, size_t n, struct audit_point *p)
 {
 	char copy[AUDIT_POINT_TEXT], again[AUDIT_POINT_TEXT];
+
+	memset(p, 0, sizeof(*p));
+	if (n >= sizeof(copy) || n <= strlen(ANCHOR) || memchr(line, '\0', n) ||
+	    memcmp(line, ANCHOR, strlen(ANCHOR)) != 0)
+		return false;
+	memcpy(copy, line, n);
+	copy[n] = '\0';
+	if (!parse_words(copy + strlen(ANCHOR), p))
+		return false;
+	audit_point_format(p, again);
+	return strlen(again) == n + 1 && memcmp(again, line, n) == 0;
+}
+
+int audit_point_parse(const char *line, size_t n, struct audit_point *ret, struct aqe_err *e)
+{
 	struct audit_point p;
 
-	memset(&p, 0, sizeof(p));
-	if (n < sizeof(copy) && n > strlen(ANCHOR) && !memchr(line, '\0', n) &&
-	    memcmp(line, ANCHOR, strlen(ANCHOR)) == 0) {
-		memcpy(copy, line, n);
-		copy[n] = '\0';
-		if (parse_words(copy + strlen(ANCHOR), &p)) {
-			/* one spelling only */
-			audit_point_format(&p, again);
-			if (strlen(again) == n + 1 && memcmp(again, line, n) == 0) {
-				*ret = p;
-				return AQE_OK;
-			}
-		}
-	}
-	return aqe_err_set(e, AQE_E_MALFORMED, 0, "not an anchor of the audit log");
+	if (!parse_line(line, n, &p))
+		return aqe_err_set(e, AQE_E_MALFORMED, 0, "not an anchor of the audit log");
+	*ret = p;
+	return AQE_OK;
 }

@@ -48,6 +48,10 @@ AQE_MUST_CHECK int audit_row_parse(struct aqe_arena *a, const struct aqe_json *o
 
 /* Takes the next `n` bytes of an export. 0, or an error which ends the export. */
 typedef int audit_write_fn(void *arg, const void *p, size_t n, struct aqe_err *e);
+struct audit_sink {
+	audit_write_fn *write;
+	void *arg;
+};
 struct audit_export_result {
 	uint64_t rows, points;
 	int64_t last_seq; /* of the last row written; 0 when none */
@@ -58,7 +62,7 @@ struct audit_export_result {
  * every row from the first that matches to the last. `f->order` is not looked at; `ret` may be
  * NULL. */
 AQE_MUST_CHECK int audit_export(struct audit_log *log, const struct audit_filter *f,
-				enum audit_format format, audit_write_fn *write, void *arg,
+				enum audit_format format, const struct audit_sink *sink,
 				struct audit_export_result *ret, struct aqe_err *e);
 
 #endif

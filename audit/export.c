@@ -20,8 +20,7 @@
 struct out {
 	struct audit_log *log;
 	enum audit_format format;
-	audit_write_fn *write;
-	void *arg;
+	struct audit_sink sink;
 	struct aqe_buf buf;
 	struct aqe_sha256_ctx sha; /* of all that was handed out */
 	struct audit_export_header h;
@@ -42,7 +41,7 @@ static int flush(struct out *o, size_t at_least, struct aqe_err *e)
 	if (rc || o->buf.len == 0 || o->buf.len < at_least)
 		return rc;
 	aqe_sha256_add(&o->sha, o->buf.p, o->buf.len);
-	rc = o->write(o->arg, o->buf.p, o->buf.len, e);
+	rc = o->sink.write(o->sink.arg, o->buf.p, o->buf.len, e);
 	aqe_buf_clear(&o->buf);
 	return rc;
 }
@@ -319,17 +318,16 @@ static int export_all(struct out *o, const struct audit_filter *f,
 }
 
 int audit_export(struct audit_log *log, const struct audit_filter *f, enum audit_format format,
-		 audit_write_fn *write, void *arg, struct audit_export_result *ret,
-		 struct aqe_err *e)
+		 const struct audit_sink *sink, struct audit_export_result *ret, struct aqe_err *e)
 {
-	struct out o = { .log = log, .format = format, .write = write, .arg = arg };
+	struct out o = { .log = log, .format = format, .sink = *sink };
 	struct audit_export_trailer trailer = { 0 };
 	bool own = !aqe_db_in_transaction(log->db);
 	int rc = own ? audit_snapshot_begin(log, e) : AQE_OK;
 
 	if (rc)
 		return rc;
-	o.buf.max = CHUNK + 2 * (size_t)AUDIT_LINE_MAX;
+	o.buf.max = CHUNK + 2 * AUDIT_LINE_MAX;
 	aqe_sha256_init(&o.sha);
 	rc = export_all(&o, f, &trailer, e);
 	aqe_stmt_done(o.before);

@@ -13,7 +13,7 @@
 
 #define AUDIT_EXPORT_VERSION 1
 /* Longest line: every byte of every text of a row as \u00xx. */
-#define AUDIT_LINE_MAX (128 * 1024)
+#define AUDIT_LINE_MAX ((size_t)128 * 1024)
 
 struct audit_export_header {
 	struct audit_id id;

@@ -159,7 +159,7 @@ static bool read_number(const struct aqe_json *v, int64_t factor, int64_t *ret)
 
 static int read_entry(const struct aqe_json *v, struct audit_row *r, struct aqe_err *e)
 {
-	if (!v || v->type != AQE_JSON_OBJECT)
+	if (v->type != AQE_JSON_OBJECT)
 		return bad_entry(v, "", e);
 	if (!read_time(aqe_json_get(v, "timestamp"), &r->time_ns))
 		return bad_entry(v, "timestamp", e);
@@ -317,7 +317,7 @@ static int first_byte(int fd, char *ret, struct aqe_err *e)
 
 static int import_fd(struct batch *b, int fd, struct aqe_err *e)
 {
-	char first;
+	char first = '\0';
 	int rc = aqe_fs_check(fd, AQE_FS_REGULAR, AUDIT_IMPORT_BYTES_MAX, "import", NULL, e);
 
 	if (rc == 0)

@@ -42,12 +42,12 @@ int audit_lines_next(struct audit_lines *l, struct audit_line *ret, struct aqe_e
 			*ret = (struct audit_line){ p, (size_t)(end - p), ++l->number };
 			l->at += ret->n + 1;
 			return ret->n > AUDIT_LINE_MAX
-				       ? aqe_err_set(e, AQE_E_LIMIT, 0, "longer than %d bytes",
+				       ? aqe_err_set(e, AQE_E_LIMIT, 0, "longer than %zu bytes",
 						     AUDIT_LINE_MAX)
 				       : 1;
 		}
 		if (have > AUDIT_LINE_MAX)
-			return aqe_err_set(e, AQE_E_LIMIT, 0, "longer than %d bytes",
+			return aqe_err_set(e, AQE_E_LIMIT, 0, "longer than %zu bytes",
 					   AUDIT_LINE_MAX);
 		looked = have;
 		rc = fill(l, e);

@@ -19,9 +19,9 @@ struct audit_lines {
 	size_t at;       /* of the next line in b */
 	uint64_t number; /* of the last line given out, from 1 */
 };
-#define AUDIT_LINES_INIT(the_fd)                                         \
-	{                                                                \
-		(the_fd), AQE_BUF_INIT(2 * (size_t)AUDIT_LINE_MAX), 0, 0 \
+#define AUDIT_LINES_INIT(the_fd)                                 \
+	{                                                        \
+		(the_fd), AQE_BUF_INIT(2 * AUDIT_LINE_MAX), 0, 0 \
 	}
 /* Without its newline; valid until the next call. */
 struct audit_line {

@@ -96,7 +96,8 @@ static int open_with(const struct audit_opts *o, unsigned wal_pages, struct audi
 	rc = open_log(log, o, wal_pages, e);
 	if (rc) {
 		audit_close(log);
-		return aqe_err_wrap(e, "audit log");
+		(void)aqe_err_wrap(e, "audit log"); /* its code is rc */
+		return rc;
 	}
 	*ret = log;
 	return AQE_OK;

@@ -18,9 +18,10 @@
 #define PUBLIC_MARK "aqe-audit-key 1 "
 #define KEY_BYTES   256 /* more than either file has */
 
-_Static_assert(crypto_sign_SECRETKEYBYTES == 64 && crypto_sign_PUBLICKEYBYTES == 32 &&
-		       crypto_sign_BYTES == 64 && crypto_sign_SEEDBYTES == 32,
-	       "sizes of Ed25519");
+_Static_assert(crypto_sign_SECRETKEYBYTES == 64, "size of a secret key");
+_Static_assert(crypto_sign_PUBLICKEYBYTES == 32, "size of a public key");
+_Static_assert(crypto_sign_BYTES == 64, "size of a signature");
+_Static_assert(crypto_sign_SEEDBYTES == 32, "size of a seed");
 
 void audit_hex(const uint8_t *p, size_t n, char *ret)
 {

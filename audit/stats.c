@@ -134,27 +134,33 @@ static int keep_values(struct aqe_arena *a, const struct audit_tallies *t,
 	return AQE_OK;
 }
 
-/* One list: `column` of rows that match and `extra`. */
-static int tally(struct audit_log *log, const struct audit_filter *f, const char *column,
-		 const char *extra, struct aqe_arena *a, struct audit_tallies *ret,
-		 struct aqe_err *e)
+/* One list: values of `column` in rows that match the filter and `extra`. */
+struct list {
+	const char *column, *extra;
+	struct audit_tallies *to;
+};
+
+static int tally(struct audit_log *log, const struct audit_filter *f, const struct list *l,
+		 struct aqe_arena *a, struct aqe_err *e)
 {
 	AQE_AUTO_STMT struct aqe_stmt *s = NULL;
 	struct audit_tallies t = { 0 };
 	char select[128], tail[160];
 	int rc;
 
-	(void)snprintf(select, sizeof(select), "SELECT %s, action, count(*) FROM row", column);
-	(void)snprintf(tail, sizeof(tail), " AND %s IS NOT NULL%s GROUP BY 1, 2 ORDER BY 1", column,
-		       extra);
+	(void)snprintf(select, sizeof(select), "SELECT %s, action, count(*) FROM row", l->column);
+	(void)snprintf(tail, sizeof(tail), " AND %s IS NOT NULL%s GROUP BY 1, 2 ORDER BY 1",
+		       l->column, l->extra);
 	rc = audit_filter_prepare(log, select, f, tail, &s, e);
 	if (rc)
 		return rc;
 	t.v = calloc((size_t)2 * AUDIT_TALLY_MAX, sizeof(t.v[0]));
-	rc = t.v ? read_values(s, &t, e) : aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
+	if (!t.v)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
+	rc = read_values(s, &t, e);
 	if (rc == 0) {
 		shrink(&t);
-		rc = keep_values(a, &t, ret, e);
+		rc = keep_values(a, &t, l->to, e);
 	}
 	for (size_t i = 0; i < t.n; i++)
 		free((void *)(uintptr_t)t.v[i].name);
@@ -274,10 +280,7 @@ static int gaps(struct audit_log *log, const struct audit_filter *f, struct audi
 static int fill(struct audit_log *log, const struct audit_filter *f, struct aqe_arena *a,
 		struct audit_stats *st, struct aqe_err *e)
 {
-	const struct {
-		const char *column, *extra;
-		struct audit_tallies *to;
-	} lists[] = {
+	const struct list lists[] = {
 		{ "domain", " AND kind = 7", &st->domains },
 		{ "agent_type", " AND kind = 7", &st->agent_types },
 		{ "reason", "", &st->reasons },
@@ -287,7 +290,7 @@ static int fill(struct audit_log *log, const struct audit_filter *f, struct aqe_
 	int rc = totals(log, f, st, e);
 
 	for (size_t i = 0; rc == 0 && i < sizeof(lists) / sizeof(lists[0]); i++)
-		rc = tally(log, f, lists[i].column, lists[i].extra, a, lists[i].to, e);
+		rc = tally(log, f, &lists[i], a, e);
 	if (rc == 0)
 		rc = times(log, f, st, e);
 	if (rc == 0)
@@ -317,36 +320,42 @@ int audit_stats(struct audit_log *log, const struct audit_filter *f, struct aqe_
 	return AQE_OK;
 }
 
-int audit_series(struct audit_log *log, const struct audit_filter *f, int64_t start_ns,
-		 int64_t width_ns, struct audit_bucket *buckets, size_t n, struct aqe_err *e)
+static void count_into(const struct audit_series *to, struct aqe_stmt *s)
+{
+	int64_t at = aqe_stmt_i64(s, 0), kind = aqe_stmt_i64(s, 1), action = aqe_stmt_i64(s, 2);
+	uint64_t count = (uint64_t)aqe_stmt_i64(s, 3);
+	struct audit_bucket *b;
+
+	if (at < 0 || (uint64_t)at >= to->n || kind <= 0 || kind >= AUDIT_KIND_COUNT ||
+	    action <= 0 || action >= AUDIT_ACTION_COUNT)
+		return;
+	b = &to->buckets[at];
+	b->by_kind[kind] += count;
+	b->by_action[action] += count;
+	if (kind == AUDIT_REQUEST)
+		b->requests[action] += count;
+}
+
+int audit_series(struct audit_log *log, const struct audit_filter *f, const struct audit_series *to,
+		 struct aqe_err *e)
 {
 	AQE_AUTO_STMT struct aqe_stmt *s = NULL;
 	char select[160], tail[80];
 	int rc;
 
-	if (n == 0 || n > AUDIT_BUCKETS_MAX || width_ns <= 0 || start_ns < 0)
+	if (to->n == 0 || to->n > AUDIT_BUCKETS_MAX || to->width_ns <= 0 || to->start_ns < 0)
 		return aqe_err_set(e, AQE_E_LIMIT, 0, "audit log: no such buckets");
-	memset(buckets, 0, n * sizeof(buckets[0]));
+	memset(to->buckets, 0, to->n * sizeof(to->buckets[0]));
 	(void)snprintf(select, sizeof(select),
 		       "SELECT (time_ns - %lld) / %lld, kind, action, count(*) FROM row",
-		       (long long)start_ns, (long long)width_ns);
+		       (long long)to->start_ns, (long long)to->width_ns);
 	/* division is towards zero: what is just before the start must not count as its first */
 	(void)snprintf(tail, sizeof(tail), " AND time_ns >= %lld GROUP BY 1, 2, 3",
-		       (long long)start_ns);
+		       (long long)to->start_ns);
 	rc = audit_filter_prepare(log, select, f, tail, &s, e);
 	if (rc)
 		return rc;
-	while ((rc = aqe_stmt_step(s, e)) == 1) {
-		int64_t at = aqe_stmt_i64(s, 0), kind = aqe_stmt_i64(s, 1);
-		int64_t action = aqe_stmt_i64(s, 2), count = aqe_stmt_i64(s, 3);
-
-		if (at < 0 || (uint64_t)at >= n || kind <= 0 || kind >= AUDIT_KIND_COUNT ||
-		    action <= 0 || action >= AUDIT_ACTION_COUNT)
-			continue;
-		buckets[at].by_kind[kind] += (uint64_t)count;
-		buckets[at].by_action[action] += (uint64_t)count;
-		if (kind == AUDIT_REQUEST)
-			buckets[at].requests[action] += (uint64_t)count;
-	}
+	while ((rc = aqe_stmt_step(s, e)) == 1)
+		count_into(to, s);
 	return rc ? aqe_err_wrap(e, "audit log: statistics") : AQE_OK;
 }

@@ -53,9 +53,13 @@ struct audit_bucket {
 	uint64_t requests[AUDIT_ACTION_COUNT]; /* of requests alone */
 };
 #define AUDIT_BUCKETS_MAX 10000
-/* Counts into `n` buckets of the caller's (set to zero first). Rows outside are not counted. */
+struct audit_series {
+	int64_t start_ns, width_ns;
+	struct audit_bucket *buckets; /* the caller's; set to zero first */
+	size_t n;
+};
+/* Counts into `to`. Rows before and after it are not counted. */
 AQE_MUST_CHECK int audit_series(struct audit_log *log, const struct audit_filter *f,
-				int64_t start_ns, int64_t width_ns, struct audit_bucket *buckets,
-				size_t n, struct aqe_err *e);
+				const struct audit_series *to, struct aqe_err *e);
 
 #endif

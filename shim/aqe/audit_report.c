@@ -97,7 +97,10 @@ static int load_series(struct shim_report *r, struct audit_log *log, const struc
 	r->buckets = aqe_arena_calloc(a, r->n_buckets, sizeof(*r->buckets));
 	if (!r->buckets)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the report");
-	return audit_series(log, f, r->start_ns, r->width_ns, r->buckets, r->n_buckets, e);
+	return audit_series(log, f,
+			    &(const struct audit_series){ r->start_ns, r->width_ns, r->buckets,
+							  r->n_buckets },
+			    e);
 }
 
 int shim_report_load(struct shim_report *r, struct audit_log *log, const struct audit_filter *f,

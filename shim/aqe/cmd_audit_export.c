@@ -246,8 +246,8 @@ static int export_to(const struct shim_audit_args *args, struct request *r, stru
 	if (args->format == AS_HTML)
 		rc = export_html(args, r, log, to, &got.rows, e);
 	else
-		rc = audit_export(log, &args->filter, (enum audit_format)args->format, sink_write,
-				  to, &got, e);
+		rc = audit_export(log, &args->filter, (enum audit_format)args->format,
+				  &(const struct audit_sink){ sink_write, to }, &got, e);
 	if (rc == AQE_OK)
 		rc = sink_end(to, e);
 	if (rc == AQE_OK)

@@ -228,28 +228,36 @@ static int open_folder(const struct aqe_db_opts *o, int *ret_fd, struct aqe_err 
 	return AQE_OK;
 }
 
+/* An empty file with the right mode, unless another process was faster. */
+static int make_file(const struct aqe_db_opts *o, int dirfd, struct aqe_err *e)
+{
+	int fd = openat(dirfd, o->file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0 && errno != EEXIST)
+		return path_fault(AQE_E_SYS, errno, "make", o->file, e);
+	if (fd >= 0 && close(fd) != 0)
+		return path_fault(AQE_E_SYS, errno, "close", o->file, e);
+	return AQE_OK;
+}
+
 /* Judges the file by name, not through a descriptor: closing one would drop the locks that SQLite
  * holds on the same file elsewhere in this process. Only we can write to the folder. */
 static int check_file(const struct aqe_db_opts *o, int dirfd, struct aqe_err *e)
 {
 	bool reader = o->flags & AQE_DB_READ;
+	int follow = reader ? 0 : AT_SYMLINK_NOFOLLOW;
 	struct stat st;
-	int fd;
+	int rc = fstatat(dirfd, o->file, &st, follow);
 
-	if (fstatat(dirfd, o->file, &st, reader ? 0 : AT_SYMLINK_NOFOLLOW) != 0) {
-		if (errno != ENOENT || reader)
-			return path_fault(errno == ENOENT ? AQE_E_ABSENT : AQE_E_SYS, errno, "open",
-					  o->file, e);
-		fd = openat(dirfd, o->file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-			    0600);
-		if (fd >= 0)
-			return close(fd) == 0 ? AQE_OK
-					      : path_fault(AQE_E_SYS, errno, "close", o->file, e);
-		if (errno != EEXIST)
-			return path_fault(AQE_E_SYS, errno, "make", o->file, e);
-		if (fstatat(dirfd, o->file, &st, AT_SYMLINK_NOFOLLOW) != 0)
-			return path_fault(AQE_E_SYS, errno, "stat", o->file, e);
+	if (rc != 0 && errno == ENOENT && !reader) {
+		rc = make_file(o, dirfd, e);
+		if (rc)
+			return rc;
+		rc = fstatat(dirfd, o->file, &st, follow);
 	}
+	if (rc != 0)
+		return path_fault(errno == ENOENT ? AQE_E_ABSENT : AQE_E_SYS, errno, "open",
+				  o->file, e);
 	if (!S_ISREG(st.st_mode))
 		return path_fault(AQE_E_UNTRUSTED, 0, "not a regular file:", o->file, e);
 	if (reader || (st.st_uid == geteuid() && !(st.st_mode & 077) && st.st_nlink == 1))

@@ -335,7 +335,8 @@ static void bench_export(struct audit_log *log)
 	f.limit = 200000;
 	(void)snprintf(path, sizeof(path), "%s/export", dir);
 	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0 || audit_export(log, &f, AUDIT_JSONL, to_fd, &fd, &r, &e) != 0)
+	if (fd < 0 ||
+	    audit_export(log, &f, AUDIT_JSONL, &(struct audit_sink){ to_fd, &fd }, &r, &e) != 0)
 		die("export", e.text);
 	printf("%-34s %9.0f rows/cpu s\n", "export as JSON lines", (double)r.rows / (cpu_s() - t));
 	if (lseek(fd, 0, SEEK_SET) != 0)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A log in a temporary folder, and a hand that may do to its file what ours never does. */
+/* A log in a temporary folder. */
 #ifndef AQE_UNIT_AUDIT_FIXTURE_H
 #define AQE_UNIT_AUDIT_FIXTURE_H
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -102,42 +101,6 @@ static inline uint64_t count_all(void)
 
 	ck_assert_ok(audit_count(lg, &f, &n, &err), err);
 	return n;
-}
-
-/* ---- tampering ---- */
-
-static inline sqlite3 *tamper_open_at(const char *path)
-{
-	sqlite3 *db = NULL;
-
-	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
-	ck_assert_int_eq(sqlite3_exec(db, "PRAGMA synchronous = OFF", NULL, NULL, NULL), SQLITE_OK);
-	return db;
-}
-
-static inline sqlite3 *tamper_open(void)
-{
-	char path[256];
-
-	(void)snprintf(path, sizeof(path), "%s/audit.db", log_dir);
-	return tamper_open_at(path);
-}
-
-static inline void tamper_sql(sqlite3 *db, const char *sql)
-{
-	char *text = NULL;
-	int rc = sqlite3_exec(db, sql, NULL, NULL, &text);
-
-	ck_assert_msg(rc == SQLITE_OK, "%s: %s", sql, text ? text : "");
-}
-
-/* One change in one breath. */
-static inline void tamper(const char *sql)
-{
-	sqlite3 *db = tamper_open();
-
-	tamper_sql(db, sql);
-	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 }
 
 /* ---- judging ---- */

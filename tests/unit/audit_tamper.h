@@ -1,12 +1,48 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a chain anew without its key. */
+/* A hand that may do to a log's file what ours never does. */
 #ifndef AQE_UNIT_AUDIT_TAMPER_H
 #define AQE_UNIT_AUDIT_TAMPER_H
+
+#include <sqlite3.h>
 
 #include "audit/chain.h"
 #include "audit/schema.h"
 #include "shim/core/text.h"
 #include "tests/unit/audit_fixture.h"
+
+static inline sqlite3 *tamper_open_at(const char *path)
+{
+	sqlite3 *db = NULL;
+
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db, "PRAGMA synchronous = OFF", NULL, NULL, NULL), SQLITE_OK);
+	return db;
+}
+
+static inline sqlite3 *tamper_open(void)
+{
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/audit.db", log_dir);
+	return tamper_open_at(path);
+}
+
+static inline void tamper_sql(sqlite3 *db, const char *sql)
+{
+	char *text = NULL;
+	int rc = sqlite3_exec(db, sql, NULL, NULL, &text);
+
+	ck_assert_msg(rc == SQLITE_OK, "%s: %s", sql, text ? text : "");
+}
+
+/* One change in one breath. */
+static inline void tamper(const char *sql)
+{
+	sqlite3 *db = tamper_open();
+
+	tamper_sql(db, sql);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
 
 /* Writes the hashes anew from `from` on, as who has no key can. */
 static inline void rechain_db(sqlite3 *db, int64_t from)

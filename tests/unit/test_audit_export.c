@@ -21,7 +21,8 @@ static struct audit_export_result export_as(const struct audit_filter *f, enum a
 	struct audit_export_result r;
 
 	aqe_buf_clear(&text);
-	ck_assert_ok(audit_export(lg, f, format, to_text, NULL, &r, &err), err);
+	ck_assert_ok(audit_export(lg, f, format, &(struct audit_sink){ to_text, NULL }, &r, &err),
+		     err);
 	return r;
 }
 
@@ -213,7 +214,8 @@ static int fails(void *arg, const void *p, size_t n, struct aqe_err *e)
 START_TEST(export__writer_fails)
 {
 	add_rows(2);
-	ck_assert_fault(audit_export(lg, &ALL, (enum audit_format)_i, fails, NULL, NULL, &err),
+	ck_assert_fault(audit_export(lg, &ALL, (enum audit_format)_i,
+				     &(struct audit_sink){ fails, NULL }, NULL, &err),
 			AQE_E_SYS, err, "write");
 }
 END_TEST

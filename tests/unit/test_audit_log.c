@@ -311,7 +311,9 @@ START_TEST(import__of_an_export)
 	full("other", dir);
 	other.dir = dir;
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	ck_assert_ok(audit_export(lg, &f, AUDIT_JSONL, to_file, &fd, NULL, &err), err);
+	ck_assert_ok(audit_export(lg, &f, AUDIT_JSONL, &(struct audit_sink){ to_file, &fd }, NULL,
+				  &err),
+		     err);
 	(void)close(fd);
 	audit_close(lg);
 	lg = NULL;

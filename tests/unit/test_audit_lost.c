@@ -12,6 +12,7 @@
 #include "shim/core/json.h"
 #include "shim/core/text.h"
 #include "tests/unit/audit_fixture.h"
+#include "tests/unit/audit_tamper.h"
 
 static char spare[200], disk[200];
 

@@ -3,6 +3,7 @@
 
 #include "shim/core/text.h"
 #include "tests/unit/audit_fixture.h"
+#include "tests/unit/audit_tamper.h"
 
 static struct audit_prune_result prune(struct audit_prune_opts o)
 {

@@ -9,6 +9,7 @@
 
 #include "audit/lost.h"
 #include "tests/unit/audit_fixture.h"
+#include "tests/unit/audit_tamper.h"
 #include "tests/unit/unit.h"
 
 #define PROCESSES 8
