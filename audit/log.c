@@ -91,8 +91,10 @@ static int open_with(const struct audit_opts *o, unsigned wal_pages, struct audi
 	struct audit_log *log = calloc(1, sizeof(*log));
 	int rc;
 
-	if (!log)
-		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
+	if (!log) {
+		(void)aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory"); /* returns the code */
+		return AQE_E_NOMEM;
+	}
 	rc = open_log(log, o, wal_pages, e);
 	if (rc) {
 		audit_close(log);

@@ -64,34 +64,55 @@ static int by_count(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Makes room by moving all but the AUDIT_TALLY_MAX most frequent into "others". Names in them are
- * whoever's the agent asked for: their number must not decide how much memory we take. */
-static void shrink(struct audit_tallies *t)
+/* The values of a column on the way. Names in them are whoever's an agent asked for: their number
+ * must not decide how much memory we take, so `names` holds those of 2 * AUDIT_TALLY_MAX at most.
+ */
+struct tallying {
+	struct audit_tallies t;
+	struct aqe_arena *names;
+};
+#define NAMES_ARENA ((size_t)4 * AUDIT_TALLY_MAX * (AUDIT_REASON_MAX + 64))
+
+/* Makes room by moving all but the AUDIT_TALLY_MAX most frequent into "others". */
+static int shrink(struct tallying *w, struct aqe_err *e)
 {
+	struct aqe_arena *names = aqe_arena_new(NAMES_ARENA);
+	struct audit_tallies *t = &w->t;
+	bool short_of = !names;
+
 	qsort(t->v, t->n, sizeof(t->v[0]), by_count);
 	for (; t->n > AUDIT_TALLY_MAX; t->n--) {
 		t->others++;
 		t->others_total += t->v[t->n - 1].total;
-		free((void *)(uintptr_t)t->v[t->n - 1].name);
 	}
+	for (size_t i = 0; !short_of && i < t->n; i++) {
+		t->v[i].name = aqe_arena_dup(names, t->v[i].name);
+		short_of = !t->v[i].name;
+	}
+	aqe_arena_free(w->names);
+	w->names = names;
+	return short_of ? aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory") : AQE_OK;
 }
 
-static int add_value(struct audit_tallies *t, const char *name, int64_t action, uint64_t n,
+static int add_value(struct tallying *w, const char *name, int64_t action, uint64_t n,
 		     struct aqe_err *e)
 {
+	struct audit_tallies *t = &w->t;
 	struct audit_tally *v = t->n > 0 ? &t->v[t->n - 1] : NULL;
+	int rc = AQE_OK;
 
 	/* rows come sorted by name */
 	if (!v || strcmp(v->name, name) != 0) {
-		char *copy = strdup(name);
-
-		if (!copy)
-			return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 		if (t->n == (size_t)2 * AUDIT_TALLY_MAX)
-			shrink(t);
-		v = &t->v[t->n++];
+			rc = shrink(w, e);
+		if (rc)
+			return rc;
+		v = &t->v[t->n];
 		memset(v, 0, sizeof(*v));
-		v->name = copy;
+		v->name = aqe_arena_dup(w->names, name);
+		if (!v->name)
+			return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
+		t->n++;
 	}
 	v->total += n;
 	if (action > 0 && action < AUDIT_ACTION_COUNT)
@@ -99,7 +120,7 @@ static int add_value(struct audit_tallies *t, const char *name, int64_t action, 
 	return AQE_OK;
 }
 
-static int read_values(struct aqe_stmt *s, struct audit_tallies *t, struct aqe_err *e)
+static int read_values(struct aqe_stmt *s, struct tallying *w, struct aqe_err *e)
 {
 	int rc;
 
@@ -110,7 +131,7 @@ static int read_values(struct aqe_stmt *s, struct audit_tallies *t, struct aqe_e
 		if (!name || memchr(name, '\0', n))
 			return aqe_err_set(e, AQE_E_MALFORMED, 0,
 					   "audit log: a value we never write");
-		rc = add_value(t, name, aqe_stmt_i64(s, 1), (uint64_t)aqe_stmt_i64(s, 2), e);
+		rc = add_value(w, name, aqe_stmt_i64(s, 1), (uint64_t)aqe_stmt_i64(s, 2), e);
 		if (rc)
 			return rc;
 	}
@@ -144,7 +165,7 @@ static int tally(struct audit_log *log, const struct audit_filter *f, const stru
 		 struct aqe_arena *a, struct aqe_err *e)
 {
 	AQE_AUTO_STMT struct aqe_stmt *s = NULL;
-	struct audit_tallies t = { 0 };
+	struct tallying w = { .names = NULL };
 	char select[128], tail[160];
 	int rc;
 
@@ -154,17 +175,20 @@ static int tally(struct audit_log *log, const struct audit_filter *f, const stru
 	rc = audit_filter_prepare(log, select, f, tail, &s, e);
 	if (rc)
 		return rc;
-	t.v = calloc((size_t)2 * AUDIT_TALLY_MAX, sizeof(t.v[0]));
-	if (!t.v)
-		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
-	rc = read_values(s, &t, e);
-	if (rc == 0) {
-		shrink(&t);
-		rc = keep_values(a, &t, l->to, e);
+	w.names = aqe_arena_new(NAMES_ARENA);
+	w.t.v = calloc((size_t)2 * AUDIT_TALLY_MAX, sizeof(w.t.v[0]));
+	if (w.names && w.t.v) {
+		rc = read_values(s, &w, e);
+	} else {
+		(void)aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory"); /* returns the code */
+		rc = AQE_E_NOMEM;
 	}
-	for (size_t i = 0; i < t.n; i++)
-		free((void *)(uintptr_t)t.v[i].name);
-	free(t.v);
+	if (rc == 0)
+		rc = shrink(&w, e);
+	if (rc == 0)
+		rc = keep_values(a, &w.t, l->to, e);
+	aqe_arena_free(w.names);
+	free(w.t.v);
 	return rc;
 }
 

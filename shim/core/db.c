@@ -79,8 +79,7 @@ static const struct fault *fault_of(int code, const struct fault *list, size_t n
 	return NULL;
 }
 
-/* Fills `e` from a result of SQLite. */
-static int db_fault(const struct aqe_db *db, int rc, const char *doing, struct aqe_err *e)
+static int fill_fault(const struct aqe_db *db, int rc, const char *doing, struct aqe_err *e)
 {
 	int primary = rc & 0xff;
 	int sys = db->handle ? sqlite3_system_errno(db->handle) : 0;
@@ -103,6 +102,14 @@ static int db_fault(const struct aqe_db *db, int rc, const char *doing, struct a
 		return aqe_err_set(e, f->code, sys, "database '%s': %s (%s)", db->name, f->words,
 				   doing);
 	return aqe_err_set(e, f->code, f->sys, "database '%s': %s (%s)", db->name, f->words, doing);
+}
+
+/* Fills `e` from a result of SQLite. Never 0. */
+static int db_fault(const struct aqe_db *db, int rc, const char *doing, struct aqe_err *e)
+{
+	int code = fill_fault(db, rc, doing, e);
+
+	return code < 0 ? code : AQE_E_INTERNAL;
 }
 
 static int path_fault(enum aqe_code code, int err, const char *what, const char *path,
@@ -394,8 +401,9 @@ static int pragma_u32(struct aqe_db *db, const char *name, uint32_t *ret, struct
 
 	(void)snprintf(sql, sizeof(sql), "PRAGMA %s", name);
 	rc = aqe_db_prepare(db, sql, &s, e);
-	if (rc == 0)
-		rc = aqe_stmt_step(s, e);
+	if (rc)
+		return rc;
+	rc = aqe_stmt_step(s, e);
 	if (rc == 1)
 		*ret = (uint32_t)aqe_stmt_i64(s, 0);
 	aqe_stmt_done(s);
@@ -658,8 +666,10 @@ int aqe_db_prepare(struct aqe_db *db, const char *sql, struct aqe_stmt **ret, st
 	struct aqe_stmt *s = calloc(1, sizeof(*s));
 	int rc;
 
-	if (!s)
-		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
+	if (!s) {
+		(void)aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory"); /* returns the code */
+		return AQE_E_NOMEM;
+	}
 	s->db = db;
 	rc = sqlite3_prepare_v2(db->handle, sql, -1, &s->stmt, NULL);
 	if (rc == SQLITE_OK) {
