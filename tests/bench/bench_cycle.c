@@ -25,7 +25,7 @@
 #define ID         "bench"
 #define POLICY_TEXT                                                                                \
 	"{\"version\":1,\"runtime\":{\"path\":\"%s\"},\"agents\":{\"default\":{\"memory\":\"1g\"," \
-	"\"cpus\":2}},\"audit\":{\"path\":\"%s\",\"mode\":\"%s\"},\"waivers\":[{\"property\":"     \
+	"\"cpus\":2}},\"audit\":{\"path\":\"%s/%d\",\"mode\":\"%s\"},\"waivers\":[{\"property\":"  \
 	"\"digest\",\"agentType\":\"default\","                                                    \
 	"\"reason\":\"bench\",\"owner\":\"bench\",\"expires\":\"2099-01-01\"}]}\n"
 
@@ -86,10 +86,12 @@ static pid_t container_pid(void)
 	return aqe_parse_u64(text, INT32_MAX, &pid) ? (pid_t)pid : 0;
 }
 
-static bool write_policy(const char *low, const char *log, bool audited)
+/* Each variant has its own log, in which its policy is no news after the first round. */
+static bool write_policy(int v, const char *logs)
 {
 	char text[1024];
-	int n = snprintf(text, sizeof(text), POLICY_TEXT, low, log, audited ? "required" : "off");
+	int n = snprintf(text, sizeof(text), POLICY_TEXT, low_paths[v], logs, v,
+			 v != SHIM_OFF ? "required" : "off");
 	int fd = open(POLICY, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	bool ok = fd >= 0 && n > 0 && write(fd, text, (size_t)n) == n;
 
@@ -206,7 +208,7 @@ int main(int argc, char **argv, char **envp)
 		for (int v = 0; v < VARIANTS; v++) {
 			bool shim = v != CRUN && v != RUNC;
 
-			if (shim && !write_policy(low_paths[v], argv[4], v != SHIM_OFF))
+			if (shim && !write_policy(v, argv[4]))
 				return EXIT_FAILURE;
 			if (!cycle(v, shim ? argv[1] : low_paths[v], argv[2], r))
 				return EXIT_FAILURE;
