@@ -44,7 +44,7 @@ rows=$(
 2 docker-remap crun common
 2 docker-remap runc docker
 2 docker-remap runc documents
-2 none - audit
+2 none - audit_cli
 2 podman-root crun binary
 2 podman-root crun lowlevel
 2 podman-root runc lowlevel
