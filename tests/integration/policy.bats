@@ -197,7 +197,8 @@ refused_with() {
 	[ "${lines[-1]}" = probe-end ]
 	assert_line "uid=0 gid=0"
 	# but writes it down
-	[ "$(sqlite3 /var/lib/aqe-shim/audit/audit.db "SELECT meta ->> '$.would' FROM row WHERE container = 'low-pol' AND method = 'create' ORDER BY seq DESC LIMIT 1")" = refuse ]
+	run "${AQE_SHIM%/*}/aqe" audit list --since all --container low-pol --format jsonl
+	[ "$(jq -rs 'map(select(.method == "create")) | last | .meta.would' <<<"$output")" = refuse ]
 	# a broken policy is no observe mode
 	echo '{"version": 1, "mode": "observe", }' >"$POLICY"
 	refused_with "$POLICY:1"
