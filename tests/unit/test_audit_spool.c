@@ -350,7 +350,7 @@ START_TEST(change__of_any_byte_is_seen)
 		unsigned seen = 0;
 
 		memcpy(bad, whole, sizeof(bad));
-		bad[at] ^= 1U << (at % 8);
+		bad[at] = (uint8_t)(bad[at] ^ 1U << (at % 8));
 		save_spool(bad);
 		ck_assert_ok(audit_spool_begin(&opts, &s, &err), err);
 		while (audit_spool_next(&s, a, &r, &err) == 1) {
