@@ -32,7 +32,7 @@ low_path() {
 
 # Polls a command until it succeeds, at most 15 seconds.
 wait_for() {
-	local end=$((SECONDS + 15))
+	local end=$((SECONDS + ${WAIT_S-15}))
 	until "$@" >/dev/null 2>&1; do
 		if [ "$SECONDS" -ge "$end" ]; then
 			echo "gave up waiting for: $*" >&2

@@ -57,7 +57,7 @@ teardown() { sb destroy-all >/dev/null; }
 
 @test "a crash loop holds at the fifth failure, reset lets go" {
 	sb run -d --id loop --image "oci:$AQE_TMP/layout" -- sh -c 'sleep 0.5; exit 3'
-	wait_for bash -c "'$AQE' sandbox list | grep -q ' held '"
+	WAIT_S=60 wait_for bash -c "'$AQE' sandbox list | grep -q ' held '"
 	run sb events --sandbox agentic-qe-default-loop
 	[ "$(grep -c '"event":"started"' <<<"$output")" = 5 ]
 	assert_has AGENTOS_CRASH_LOOP
