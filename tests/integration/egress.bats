@@ -159,6 +159,22 @@ export -f web
 	in_lab body
 }
 
+@test "U40: four verdicts in both modes: a row each with the same fields, and nothing secret" {
+	body() {
+		local mode
+		web
+		for mode in enforce report; do
+			lab_policy "\"mode\":\"$mode\",\"rate\":{\"perMinute\":5,\"perHour\":100,\"burst\":2}"
+			sed -i 's/"rate":{"perMinute":100000,"perHour":1000000,"burst":100000},//' "$LAB/policy.json"
+			rm -f "$LAB/audit.jsonl"
+			lab_egress
+			scenario four_verdicts "$mode"
+			lab_end
+		done
+	}
+	in_lab body
+}
+
 @test "identical denials are counted" {
 	body() {
 		lab_policy

@@ -397,6 +397,30 @@ def denials():
     print(len(stored))
 
 
+def four_verdicts():
+    """U40: allowed, denied, not to be reached, over the rate; what was sent in secret is in no row."""
+    mode = sys.argv[4]
+    secret = "planted-7f3a"
+    for host in ("allowed.test", "evil.test", "asked.wild.test", "allowed.test"):
+        subprocess.run(["curl", "-s", "-o", "/dev/null", "-m", "10", "-x", "http://127.0.0.1:3128", "-u", "u:" + secret,
+                        "-H", "X-Key: " + secret, "-d", secret, "http://%s/p?q=%s" % (host, secret)], check=False)
+    rows = until(lambda: len(audit(phase="decision")) >= 4 and audit(phase="decision"))
+    same(len(rows), 4)
+    same([r["host"] for r in rows], ["allowed.test", "evil.test", "asked.wild.test", "allowed.test"])
+    fields = {"host", "port", "method", "action", "reason", "policy"}
+    for r in rows:
+        assert fields <= set(r), fields - set(r)
+        same(r["policy"], rows[0]["policy"])
+    same(rows[2]["action"], "allowed")  # by the policy: the row is there before the dial that fails
+    if mode == "enforce":
+        same([r["action"] for r in rows], ["allowed", "blocked", "allowed", "rate_limited"])
+    else:
+        same([r["action"] for r in rows], ["allowed"] * 4)
+        same([r["reason"] for r in rows][1::2], ["domain_not_allowed", "rate_limit_exceeded"])
+    with open(os.path.join(LAB, "audit.jsonl"), encoding="utf-8") as f:
+        assert secret not in f.read()
+
+
 def repeated():
     stored = len(audit(phase="decision", host="evil.test"))
     counted = sum(a["count"] for a in audit(phase="repeated", host="evil.test", reason="domain_not_allowed"))
