@@ -20,6 +20,7 @@
 #include "shim/egress_audit.h"
 #include "shim/egress_control.h"
 #include "shim/egress_id.h"
+#include "shim/egress_watch.h"
 #include "shim/env.h"
 #include "shim/exit.h"
 #include "shim/net_policy.h"
@@ -374,6 +375,7 @@ static void say(void *self, const char *line)
 
 static int run(struct service *s, enum netpol_keeper_end *ret, struct aqe_err *e)
 {
+	struct shim_egress_watch watch;
 	struct netpol_keeper_opts o = {
 		.listen = s->listen,
 		.n_listen = s->n_listen,
@@ -381,6 +383,7 @@ static int run(struct service *s, enum netpol_keeper_end *ret, struct aqe_err *e
 		.live = &s->live,
 		.agent_type = s->type,
 		.audit = s->audit,
+		.supervise = shim_egress_watch_port(&watch, netpol_boottime_ns() / 1000000),
 		.state_dir = s->state_fd,
 		.state_name = s->state,
 		.ready_fd = s->ready_fd,

@@ -465,6 +465,8 @@ static void on_keeper(struct netpol_watch *w, uint32_t events)
 
 	(void)events;
 	while ((got = netpol_wire_recv(w->fd, &m, &fd)) > 0) {
+		if (m.head.type == NETPOL_MSG_PING)
+			netpol_wire_pong(w->fd, &m.ping);
 		if (m.head.type == NETPOL_MSG_POLICY && fd >= 0)
 			take_policy(d, &m.policy, fd);
 		if (fd >= 0)

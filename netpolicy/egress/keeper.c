@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -19,7 +20,7 @@
 #include "netpolicy/egress/dialer.h"
 #include "netpolicy/egress/handoff.h"
 #include "netpolicy/egress/loop.h"
-#include "netpolicy/egress/restart.h"
+#include "netpolicy/egress/supervise.h"
 #include "netpolicy/egress/wire.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/fs.h"
@@ -39,8 +40,11 @@ struct keeper {
 	const struct netpol_keeper_opts *o;
 	struct netpol_loop *loop;
 	struct netpol_watch signals, container, control, worker, dialer;
-	struct netpol_timer restart_at, save, stop;
-	struct netpol_restart restart;
+	struct netpol_timer supervise_at, save, stop;
+	uint64_t pings;                        /* sent: number of the last one */
+	bool worker_answered, dialer_answered; /* that one */
+	bool killing;                          /* the supervisor waits for their end */
+	uint32_t starts;
 	struct netpol_shared *shared;
 	const struct netpol_shared_place *saved; /* what the file holds already */
 	struct netpol_when when;
@@ -157,8 +161,10 @@ __attribute__((noreturn)) static void die(const struct aqe_err *e)
 	_exit(1);
 }
 
-static void restore_signals(const struct keeper *k)
+/* What every child does first. The name (15 bytes at most) is for people who look with ps. */
+static void be_named(const struct keeper *k, const char *name)
 {
+	(void)prctl(PR_SET_NAME, name, 0, 0, 0);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigprocmask(SIG_SETMASK, &k->before, NULL);
 }
@@ -171,7 +177,8 @@ __attribute__((noreturn)) static void be_worker(struct keeper *k, int keeper, in
 					.agent_type = k->o->agent_type,
 					.shared = k->shared,
 					.when = k->when,
-					.first_id = k->last_id };
+					.first_id = k->last_id,
+					.restarts = k->starts };
 	struct netpol_confine c = { .role = NETPOL_ROLE_WORKER,
 				    .id = k->o->worker_id,
 				    .nofile = WORKER_FILES };
@@ -184,7 +191,7 @@ __attribute__((noreturn)) static void be_worker(struct keeper *k, int keeper, in
 		o.listen[o.n_listen++] = k->o->listen[i];
 		keep[c.n_fds++] = k->o->listen[i].fd;
 	}
-	restore_signals(k);
+	be_named(k, "egress-worker");
 	if (netpol_confine(&c, &e) < 0 || netpol_worker_run(&o, &e) < 0)
 		die(&e);
 	_exit(0);
@@ -201,7 +208,7 @@ __attribute__((noreturn)) static void be_dialer(struct keeper *k, int keeper, in
 				    .nofile = DIALER_FILES };
 	struct aqe_err e = AQE_ERR_INIT;
 
-	restore_signals(k);
+	be_named(k, "egress-dialer");
 	if (netpol_confine(&c, &e) < 0 || netpol_dialer_run(&o, &e) < 0)
 		die(&e);
 	_exit(0);
@@ -255,7 +262,6 @@ static int start_pair(struct keeper *k, struct aqe_err *e)
 	if (rc == 0)
 		rc = watch_child(k, &k->dialer, d[0], on_dialer, e);
 	k->phase = RUNNING;
-	netpol_restart_started(&k->restart, netpol_loop_now(k->loop));
 	return rc;
 }
 
@@ -273,44 +279,129 @@ static void finish(struct keeper *k)
 	netpol_loop_stop(k->loop);
 }
 
-static void pair_ended(struct keeper *k);
+/* ---- supervision ---- */
 
-static void on_restart(struct netpol_timer *t)
+static void supervise(struct keeper *k, enum netpol_sup_event event);
+
+static enum netpol_sup_event start_again(struct keeper *k)
 {
-	struct keeper *k = NETPOL_OWNER(t, struct keeper, restart_at);
 	struct aqe_err e = AQE_ERR_INIT;
 
-	if (start_pair(k, &e) == 0) {
-		tell_event(k, "worker_restarted", true);
-		return;
+	if (start_pair(k, &e) < 0) {
+		say(k, e.text);
+		return NETPOL_SUP_START_FAILED;
 	}
-	say(k, e.text);
-	kill_pair(k); /* reaping it counts as one more failure */
-	if (k->worker_pid <= 0 && k->dialer_pid <= 0)
-		pair_ended(k);
+	if (k->starts++ > 0)
+		tell_event(k, "worker_restarted", true);
+	return NETPOL_SUP_STARTED;
 }
 
-/* Both are gone: again, after a while, or not at all. */
+static bool all_gone(const struct keeper *k)
+{
+	return k->worker_pid <= 0 && k->dialer_pid <= 0;
+}
+
+/* A full channel is as good as no answer. */
+static void ping(struct keeper *k)
+{
+	struct netpol_msg_ping m;
+
+	memset(&m, 0, sizeof(m));
+	m.type = NETPOL_MSG_PING;
+	m.serial = ++k->pings;
+	k->worker_answered = k->dialer_answered = false;
+	(void)netpol_wire_send(k->worker.fd, &m, sizeof(m), -1);
+	(void)netpol_wire_send(k->dialer.fd, &m, sizeof(m), -1);
+}
+
+/* False: that was no answer to anything we asked. */
+static bool take_pong(struct keeper *k, const struct netpol_msg_ping *m, bool *io_answered)
+{
+	if (m->serial > k->pings)
+		return false;
+	if (m->serial < k->pings || *io_answered)
+		return true; /* a late one */
+	*io_answered = true;
+	if (k->worker_answered && k->dialer_answered && k->phase == RUNNING)
+		supervise(k, NETPOL_SUP_ANSWERED);
+	return true;
+}
+
+static void closed(struct keeper *k)
+{
+	tell_event(k, "closed_after_crashes", false);
+	k->end = NETPOL_ENDED_CRASHED;
+	finish(k);
+}
+
+/* Channels whose other ends are gone, or never were. */
+static void close_both(struct keeper *k)
+{
+	close_watch(k, &k->worker);
+	close_watch(k, &k->dialer);
+}
+
+/* One step: true when *io_event is to be told next. */
+static bool step(struct keeper *k, enum netpol_sup_event *io_event)
+{
+	struct netpol_sup_todo todo;
+	uint64_t random = 0;
+	bool more = false;
+
+	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* 0: no jitter */
+	k->o->supervise.tell(k->o->supervise.self, *io_event, netpol_loop_now(k->loop), random,
+			     &todo);
+	if (todo.timer_ms >= 0)
+		netpol_loop_arm(k->loop, &k->supervise_at,
+				netpol_loop_now(k->loop) + todo.timer_ms);
+	if (todo.failure != NETPOL_SUP_NO_FAILURE)
+		tell_event(k, todo.failure == NETPOL_SUP_HUNG ? "worker_hung" : "worker_ended",
+			   false);
+	if (todo.kill) {
+		kill_pair(k);
+		k->killing = !all_gone(k);
+		more = !k->killing;
+		if (more)
+			close_both(k);
+		*io_event = NETPOL_SUP_KILLED;
+	}
+	if (todo.start) {
+		*io_event = start_again(k);
+		more = true;
+	}
+	if (todo.ping)
+		ping(k);
+	if (todo.close)
+		closed(k);
+	return more;
+}
+
+static void supervise(struct keeper *k, enum netpol_sup_event event)
+{
+	while (k->phase != STOPPING && k->phase != OVER && step(k, &event))
+		; /* what was done is told at once */
+}
+
+static void on_supervise(struct netpol_timer *t)
+{
+	supervise(NETPOL_OWNER(t, struct keeper, supervise_at), NETPOL_SUP_TIMER);
+}
+
+/* Both are gone. */
 static void pair_ended(struct keeper *k)
 {
-	uint32_t random = 0;
-	int64_t delay;
-
 	if (k->phase == STOPPING) {
 		finish(k);
 		return;
 	}
-	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* 0: no jitter */
-	delay = netpol_restart_ended(&k->restart, netpol_loop_now(k->loop), random);
-	if (delay < 0) {
-		tell_event(k, "closed_after_crashes", false);
-		k->end = NETPOL_ENDED_CRASHED;
-		finish(k);
+	k->phase = WAITING;
+	close_both(k);
+	if (!k->killing) {
+		supervise(k, NETPOL_SUP_ENDED);
 		return;
 	}
-	tell_event(k, "worker_ended", false);
-	k->phase = WAITING;
-	netpol_loop_arm(k->loop, &k->restart_at, netpol_loop_now(k->loop) + delay);
+	k->killing = false;
+	supervise(k, NETPOL_SUP_KILLED);
 }
 
 /* ---- what the worker says ---- */
@@ -358,6 +449,8 @@ static bool take_message(struct keeper *k, const union netpol_msg *m)
 {
 	if (m->head.type == NETPOL_MSG_RECORD)
 		return take_record(k, &m->record);
+	if (m->head.type == NETPOL_MSG_PONG)
+		return take_pong(k, &m->ping, &k->worker_answered);
 	if (m->head.type == NETPOL_MSG_READY)
 		tell_ready(k);
 	return m->head.type == NETPOL_MSG_READY;
@@ -384,10 +477,18 @@ static void on_dialer(struct netpol_watch *w, uint32_t events)
 {
 	struct keeper *k = NETPOL_OWNER(w, struct keeper, dialer);
 	union netpol_msg m;
-	int fd;
+	bool good = true;
+	int fd, got = 0;
 
 	(void)events;
-	if (netpol_wire_recv(w->fd, &m, &fd) != 0) /* it has nothing to say but its end */
+	while (good && (got = netpol_wire_recv(w->fd, &m, &fd)) > 0) {
+		if (fd >= 0)
+			(void)close(fd); /* none belongs to these messages */
+		/* it has nothing to say but that it lives, and its end */
+		good = fd < 0 && m.head.type == NETPOL_MSG_PONG &&
+		       take_pong(k, &m.ping, &k->dialer_answered);
+	}
+	if (!good || got < 0)
 		kill_pair(k);
 }
 
@@ -401,7 +502,7 @@ static void begin_stop(struct keeper *k, enum netpol_keeper_end end)
 		return;
 	k->end = end;
 	if (k->phase == WAITING) {
-		netpol_loop_disarm(k->loop, &k->restart_at);
+		netpol_loop_disarm(k->loop, &k->supervise_at);
 		finish(k);
 		return;
 	}
@@ -587,7 +688,7 @@ static int prepare(struct keeper *k, struct aqe_err *e)
 	if (rc == 0)
 		rc = watch_control(k, e);
 	if (rc == 0)
-		rc = start_pair(k, e);
+		supervise(k, NETPOL_SUP_BEGIN);
 	return rc;
 }
 
@@ -602,7 +703,7 @@ int netpol_keeper_run(const struct netpol_keeper_opts *o, enum netpol_keeper_end
 	k->o = o;
 	k->ready_fd = o->ready_fd;
 	k->signals.fd = k->container.fd = k->control.fd = k->worker.fd = k->dialer.fd = -1;
-	k->restart_at.fn = on_restart;
+	k->supervise_at.fn = on_supervise;
 	k->save.fn = on_save;
 	k->stop.fn = on_stop;
 	/* Request ids of different runs do not meet. */

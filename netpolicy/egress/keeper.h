@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The keeper: holds the listening sockets, watches the container, writes the audit, starts worker
- * and dialer and starts them again when they end, a few times. It reads nothing an agent sends. */
+ * and dialer and starts them again when they end or hang, a few times. It reads nothing an agent
+ * sends. */
 #ifndef AQE_EGRESS_KEEPER_H
 #define AQE_EGRESS_KEEPER_H
 
 #include "netpolicy/egress/record.h"
 #include "netpolicy/egress/service.h"
+#include "netpolicy/egress/supervise.h"
 #include "netpolicy/live.h"
 #include "shim/core/buf.h"
 
@@ -25,7 +27,8 @@ struct netpol_keeper_opts {
 	int pidfd;                /* the service ends when this process does; -1: none */
 	struct netpol_live *live; /* loaded; reloaded on SIGHUP */
 	const char *agent_type;
-	struct netpol_audit audit;  /* its close() is the caller's */
+	struct netpol_audit audit; /* its close() is the caller's */
+	struct netpol_supervise supervise;
 	uid_t worker_id, dialer_id; /* 0: as we are */
 	int state_dir;              /* where the limiter's state is kept; -1: nowhere */
 	const char *state_name;     /* file in it */

@@ -124,6 +124,7 @@ void netpol_metrics_emit(const struct netpol_metrics *m, const struct netpol_gau
 	put_number(b, "dns_answers_total", "counter", agent_type, m->dns_answers);
 	put_number(b, "dns_dropped_total", "counter", agent_type, m->dns_dropped);
 	put_number(b, "reloads_total", "counter", agent_type, m->reloads);
+	put_number(b, "restarts_total", "counter", agent_type, m->restarts);
 	put_number(b, "lost_records_total", "counter", agent_type, m->lost_records);
 	put_number(b, "connections", "gauge", agent_type, g->connections);
 	put_number(b, "tunnels", "gauge", agent_type, g->tunnels);

@@ -28,6 +28,7 @@ struct netpol_metrics {
 	struct netpol_histogram dns, connect;
 	uint64_t up, down;
 	uint64_t accepted, overloaded, dns_answers, dns_dropped, reloads, lost_records;
+	uint64_t restarts; /* of worker and dialer */
 };
 void netpol_metrics_decision(struct netpol_metrics *m, const struct netpol_record *r);
 void netpol_metrics_close(struct netpol_metrics *m, const struct netpol_record *r);

@@ -31,7 +31,6 @@ enum {
 	NETPOL_BACKLOG = 128,
 	NETPOL_LISTEN_MAX = 8,
 	NETPOL_DNS_PER_SECOND = 20,
-	NETPOL_RESTARTS_MAX = 4, /* of worker and dialer: the fifth end closes the service */
 };
 /* Where allowed names live inside the container. */
 #define NETPOL_STUB_ADDR "127.66.0.1"
@@ -69,6 +68,7 @@ struct netpol_worker_opts {
 	struct netpol_shared *shared; /* or NULL */
 	struct netpol_when when;      /* the boot: the worker cannot read it */
 	uint64_t first_id;            /* request ids start behind this one */
+	uint32_t restarts;            /* there were before it, for the metrics */
 };
 /* Runs until the keeper's channel ends or it is told to stop. Everything in `o` is the worker's. */
 AQE_MUST_CHECK int netpol_worker_run(const struct netpol_worker_opts *o, struct aqe_err *e);

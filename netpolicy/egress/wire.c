@@ -18,6 +18,8 @@ static const size_t SIZES[] = {
 	[NETPOL_MSG_DIAL] = sizeof(struct netpol_msg_dial),
 	[NETPOL_MSG_CANCEL] = sizeof(struct netpol_msg_cancel),
 	[NETPOL_MSG_DIALED] = sizeof(struct netpol_msg_dialed),
+	[NETPOL_MSG_PING] = sizeof(struct netpol_msg_ping),
+	[NETPOL_MSG_PONG] = sizeof(struct netpol_msg_ping),
 };
 
 int netpol_wire_pair(int ret[2], struct aqe_err *e)
@@ -66,6 +68,16 @@ enum netpol_wire_sent netpol_wire_send(int chan, const void *msg, size_t n, int 
 								 : NETPOL_WIRE_GONE;
 }
 
+void netpol_wire_pong(int chan, const struct netpol_msg_ping *ping)
+{
+	struct netpol_msg_ping m;
+
+	memset(&m, 0, sizeof(m)); /* no bytes of ours between the members */
+	m.type = NETPOL_MSG_PONG;
+	m.serial = ping->serial;
+	(void)netpol_wire_send(chan, &m, sizeof(m), -1);
+}
+
 /* The descriptor of a received message. More than one cannot be: there is room for one only, and
  * the kernel closes what does not fit. */
 static int taken_fd(struct msghdr *m)
@@ -82,7 +94,7 @@ static int taken_fd(struct msghdr *m)
 static bool size_ok(const union netpol_msg *m, size_t n)
 {
 	return n >= sizeof(m->head) && m->head.type >= NETPOL_MSG_READY &&
-	       m->head.type <= NETPOL_MSG_DIALED && n == SIZES[m->head.type];
+	       m->head.type < NETPOL_MSG_TYPES && n == SIZES[m->head.type];
 }
 
 int netpol_wire_recv(int chan, union netpol_msg *ret, int *ret_fd)

@@ -22,6 +22,9 @@ enum netpol_msg_type {
 	NETPOL_MSG_DIAL,      /* worker to dialer */
 	NETPOL_MSG_CANCEL,
 	NETPOL_MSG_DIALED, /* dialer to worker, with the socket when it worked */
+	NETPOL_MSG_PING,   /* keeper to both: are you there */
+	NETPOL_MSG_PONG,   /* the same number back */
+	NETPOL_MSG_TYPES
 };
 
 struct netpol_msg_head {
@@ -41,6 +44,11 @@ struct netpol_msg_policy {
 	uint32_t type;
 	uint32_t size; /* bytes of the memfd */
 	char digest[AQE_DIGEST_TEXT];
+};
+
+struct netpol_msg_ping {
+	uint32_t type;
+	uint64_t serial;
 };
 
 enum netpol_dial_result {
@@ -90,6 +98,7 @@ union netpol_msg {
 	struct netpol_msg_dial dial;
 	struct netpol_msg_cancel cancel;
 	struct netpol_msg_dialed dialed;
+	struct netpol_msg_ping ping;
 };
 
 /* A pair of connected, non-blocking channel ends. */
@@ -97,6 +106,8 @@ AQE_MUST_CHECK int netpol_wire_pair(int ret[2], struct aqe_err *e);
 enum netpol_wire_sent { NETPOL_WIRE_SENT, NETPOL_WIRE_FULL, NETPOL_WIRE_GONE };
 /* Sends one message of `n` bytes, with `fd` when it is not -1 (it stays ours). */
 enum netpol_wire_sent netpol_wire_send(int chan, const void *msg, size_t n, int fd);
+/* Answers a ping. A channel that is full or gone is the keeper's to notice. */
+void netpol_wire_pong(int chan, const struct netpol_msg_ping *ping);
 /* Receives one: 1 and *ret; 0 when there is none now; -1 at the end or for anything that is no
  * message of exactly its type's size. *ret_fd is a descriptor that came along (close-on-exec), or
  * -1. */

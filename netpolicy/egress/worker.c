@@ -264,6 +264,8 @@ static void on_keeper(struct netpol_watch *watch, uint32_t events)
 	while ((got = netpol_wire_recv(watch->fd, &m, &fd)) > 0) {
 		if (m.head.type == NETPOL_MSG_STORED)
 			netpol_ledger_stored(&w->ledger, m.stored.serial, m.stored.ok);
+		if (m.head.type == NETPOL_MSG_PING)
+			netpol_wire_pong(watch->fd, &m.ping);
 		if (m.head.type == NETPOL_MSG_POLICY && fd >= 0)
 			take_policy(w, &m.policy, fd);
 		if (fd >= 0)
@@ -498,6 +500,7 @@ int netpol_worker_run(const struct netpol_worker_opts *o, struct aqe_err *e)
 	w->type = netpol_policy_type(o->policy, o->agent_type);
 	w->when = o->when;
 	w->last_id = o->first_id;
+	w->metrics.restarts = o->restarts;
 	w->asking.prev = w->asking.next = &w->asking;
 	w->keeper = (struct netpol_watch){ o->keeper, on_keeper, 0 };
 	w->dialer = (struct netpol_watch){ o->dialer, on_dialer, 0 };

@@ -204,6 +204,16 @@ export -f web
 	in_lab body
 }
 
+@test "processes: a worker or dialer that hangs is given up, started again and counted" {
+	body() {
+		lab_policy
+		web
+		lab_egress --metrics "$LAB/metrics.sock"
+		scenario hung
+	}
+	in_lab body
+}
+
 @test "reload: denied tunnels end, a bad policy changes nothing" {
 	body() {
 		lab_policy

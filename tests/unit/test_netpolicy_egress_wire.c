@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages, records, the ledger, restarts: what stands between the processes. */
+/* Messages, records, the ledger: what stands between the processes. */
 #include "netpolicy/egress/wire.h"
 
 #include <fcntl.h>
@@ -10,7 +10,6 @@
 #include "netpolicy/egress/body.h"
 #include "netpolicy/egress/ledger.h"
 #include "netpolicy/egress/loop.h"
-#include "netpolicy/egress/restart.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/json.h"
 #include "shim/core/text.h"
@@ -52,7 +51,7 @@ static const struct {
 	size_t n;
 } ODD[] = {
 	{ 0, 4 },
-	{ NETPOL_MSG_DIALED + 1, 4 },
+	{ NETPOL_MSG_TYPES, 4 },
 	{ UINT32_MAX, 4 },
 	{ NETPOL_MSG_READY, 3 },
 	{ NETPOL_MSG_READY, 5 },
@@ -337,37 +336,6 @@ START_TEST(repeats__are_bounded)
 }
 END_TEST
 
-/* ---- restarts ---- */
-
-START_TEST(restart__gives_up_at_the_fifth)
-{
-	struct netpol_restart r = { 0, 0 };
-	static const int64_t most[] = { 500, 1000, 2000, 4000 };
-
-	for (unsigned i = 0; i < 4; i++) {
-		netpol_restart_started(&r, i * 1000);
-		/* a random number that is the largest remainder of its range */
-		ck_assert_int_eq(netpol_restart_ended(&r, i * 1000 + 1, (uint32_t)most[i]),
-				 most[i]);
-	}
-	netpol_restart_started(&r, 9000);
-	ck_assert_int_eq(netpol_restart_ended(&r, 9001, 0), -1);
-}
-END_TEST
-
-START_TEST(restart__forgets_after_a_minute)
-{
-	struct netpol_restart r = { 0, 0 };
-	int64_t now = 0;
-
-	for (unsigned i = 0; i < 20; i++) {
-		netpol_restart_started(&r, now);
-		now += NETPOL_RESTART_HEALTHY_MS - (i % 4 == 3 ? 0 : 1);
-		ck_assert_int_ge(netpol_restart_ended(&r, now, 7), 0);
-	}
-}
-END_TEST
-
 /* ---- bodies ---- */
 
 static const struct {
@@ -422,8 +390,6 @@ static Suite *suite(void)
 	tcase_add_test(t, ledger__is_bounded);
 	tcase_add_test(t, repeats__count_by_kind);
 	tcase_add_test(t, repeats__are_bounded);
-	tcase_add_test(t, restart__gives_up_at_the_fifth);
-	tcase_add_test(t, restart__forgets_after_a_minute);
 	tcase_add_loop_test(t, body_feed__puts_our_framing, 0, (int)AQE_COUNT(BODIES));
 	suite_add_tcase(s, t);
 	return s;

@@ -447,9 +447,25 @@ def rss(pid):
     return int(proc(pid, "VmRSS").split()[0])
 
 
+def child(name):
+    """The child of that name; the keeper forks again when one died."""
+    def look():
+        for p in children():
+            try:
+                if proc(p, "Name") == name:
+                    return p
+            except OSError:
+                pass
+        return None
+    return until(look, 30)
+
+
 def worker_pid():
-    """The child without threads and files: it came second."""
-    return children()[-1]
+    return child("egress-worker")
+
+
+def dialer_pid():
+    return child("egress-dialer")
 
 
 def confined():
@@ -479,6 +495,20 @@ def killed():
     os.kill(worker_pid(), signal.SIGKILL)
     until(lambda: audit(phase="event", reason="closed_after_crashes"))
     until(refused)
+
+
+def hung():
+    """Worker or dialer that stops answering is given up and started again, and counted."""
+    for i, pid in enumerate((worker_pid, dialer_pid)):
+        until(lambda: len(children()) == 2 and works(), 30)
+        os.kill(pid(), signal.SIGSTOP)
+        until(lambda: len(audit(phase="event", reason="worker_hung")) == i + 1, 90)
+        until(lambda: len(audit(phase="event", reason="worker_restarted")) == i + 1, 30)
+        until(works, 30)
+        tunnel().close()
+    same(audit(phase="event", reason="closed_after_crashes"), [])
+    text = scrape()
+    assert 'aqe_egress_restarts_total{agent_type="qe-lab"} 2\n' in text, text
 
 
 def works():
@@ -537,13 +567,17 @@ def unaudited():
     same([o for o in lines("origin.jsonl") if o.get("conn")], [])
 
 
-def metrics():
-    get("http://allowed.test/")
-    get("http://evil.test/")
+def scrape():
     s = socket.socket(socket.AF_UNIX)
     s.connect(os.path.join(LAB, "metrics.sock"))
     s.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
-    text = read_all(s).decode()
+    return read_all(s).decode()
+
+
+def metrics():
+    get("http://allowed.test/")
+    get("http://evil.test/")
+    text = scrape()
     for want in ('aqe_egress_decisions_total{agent_type="qe-lab",action="allowed",reason="allowed"} 1\n',
                  'aqe_egress_decisions_total{agent_type="qe-lab",action="blocked",reason="domain_not_allowed"} 1\n',
                  'aqe_egress_closes_total{agent_type="qe-lab",cause="ended"} 1\n',
