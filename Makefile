@@ -57,8 +57,11 @@ SECURE_LINK := -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code -Wl,--as-need
 # what it loads, and a start does not pay for the dynamic linker.
 SHIM_LIBS := -lyajl_s -lseccomp -lcap -lmd -lsodium -lsqlite3 -lm -lpthread
 DYN_LIBS  := -lyajl -lseccomp -lcap -lmd -lsodium -lsqlite3 -lm -lpthread
-# aqe, and the tests of its parts; the linker leaves out what a program does not use.
-AQE_LIBS  := $(DYN_LIBS) -lcurl -lhiredis -lssl -lcrypto -larchive
+# aqe, and the tests of its parts; the linker leaves out what a program does not use. libcurl and
+# libarchive are loaded by need (shim/aqe/lazy.h).
+AQE_LIBS  := $(DYN_LIBS) -lhiredis -lssl -lcrypto
+# Tests make archives.
+TEST_LIBS := $(AQE_LIBS) -larchive
 
 san_flags := -O1 -fno-omit-frame-pointer
 ifeq ($(MODE),release)
@@ -144,12 +147,12 @@ $(B)/aqe-shim: $(B)/shim/main_shim.o $(B)/libaqe.a
 
 $(B)/unit/%: $(B)/tests/unit/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(TEST_LINK) $(TEST_WRAP) -o $@ $^ -lcheck -lsubunit -lm -lrt -lpthread $(AQE_LIBS) $(LDFLAGS)
+	$(CC) $(ALL_CFLAGS) $(TEST_LINK) $(TEST_WRAP) -o $@ $^ -lcheck -lsubunit -lm -lrt -lpthread $(TEST_LIBS) $(LDFLAGS)
 
 $(B)/aqe: $(B)/shim/main_aqe.o $(B)/libaqe.a
 	$(CC) $(ALL_CFLAGS) $(TEST_LINK) -o $@ $^ $(AQE_LIBS) $(LDFLAGS)
 
-# Stays for a container's whole life: nothing of libcurl's and libarchive's forty libraries.
+# Stays for a container's whole life.
 $(B)/aqe-egress: $(B)/shim/main_egress.o $(B)/libaqe.a
 	$(CC) $(ALL_CFLAGS) $(TEST_LINK) -o $@ $^ $(DYN_LIBS) -lhiredis $(LDFLAGS)
 
@@ -170,7 +173,7 @@ $(call uses,fake_upstream): $(B)/tests/fakes/fake_upstream.o
 
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libaqe.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ $(AQE_LIBS) $(LDFLAGS)
+	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ $(TEST_LIBS) $(LDFLAGS)
 
 # Programs that tests run inside containers: linked as the runtime is, so that they need nothing there.
 $(B)/tools/%: $(B)/tests/tools/%.o $(B)/libaqe.a

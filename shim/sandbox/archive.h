@@ -24,6 +24,10 @@ struct shim_entry {
 	int64_t uid, gid, mtime_s;
 };
 
+/* Loads the library. The others do it too; to be called before the file system is left in which
+ * the machine's own copy of it is found. */
+AQE_MUST_CHECK int shim_archive_ready(struct aqe_err *e);
+
 struct shim_archive;
 /* Called for every entry; the first failure ends the walk. */
 typedef int shim_entry_fn(void *arg, const struct shim_entry *entry, struct shim_archive *ar,

@@ -168,7 +168,7 @@ static _Noreturn void child(const struct job *j, int report_fd)
 	aqe_arena_free(a);
 	e.code = (enum aqe_code)rc;
 	(void)!aqe_fs_write_all(report_fd, &e, sizeof(e), NULL); /* a short report is a failure */
-	_exit(rc < 0);
+	_exit(rc < 0 ? 1 : 0);
 }
 
 /* ---- in the parent ---- */
@@ -198,6 +198,9 @@ int shim_image_unpack(int source_fd, const char *tag, int into_fd, struct aqe_er
 	int fd[2], status = 0, rc;
 	pid_t pid;
 
+	rc = shim_archive_ready(e); /* the child sees nothing but what the image brought */
+	if (rc < 0)
+		return rc;
 	if (pipe2(fd, O_CLOEXEC) < 0)
 		return aqe_err_set(e, AQE_E_SYS, errno, "pipe");
 	in = fd[0];
