@@ -100,14 +100,26 @@ static void set_text(char *ret, size_t size, const char *text)
 	netpol_record_text(ret, size, text ? text : "", text ? strlen(text) : 0);
 }
 
-static void begin_record(struct netpol_conn *c, const char *method, uint16_t port)
+/* Queries carry secrets: they are not for the log. */
+static void note_path(struct netpol_record *r, const char *path, size_t n)
+{
+	const char *query = memchr(path, '?', n);
+
+	if (query)
+		n = (size_t)(query - path);
+	netpol_record_text(r->path, sizeof(r->path), n > 0 ? path : "/", n > 0 ? n : 1);
+}
+
+static void begin_record(struct netpol_conn *c, const struct netpol_asked *asked, uint16_t port)
 {
 	netpol_record_init(&c->rec);
 	c->rec.id = ++c->w->last_id;
 	c->rec.at_ns = netpol_wall_ns();
 	c->rec.port = port;
 	set_text(c->rec.listener, sizeof(c->rec.listener), netpol_front_name(c->ops->front));
-	set_text(c->rec.method, sizeof(c->rec.method), method);
+	set_text(c->rec.method, sizeof(c->rec.method), asked->method);
+	if (asked->path)
+		note_path(&c->rec, asked->path, asked->path_len);
 	set_text(c->rec.policy, sizeof(c->rec.policy), c->w->policy->digest);
 	c->begun_us = netpol_mono_us();
 }
@@ -267,9 +279,10 @@ void netpol_conn_refuse(struct netpol_conn *c, const struct netpol_refusal *r)
 
 void netpol_conn_fault(struct netpol_conn *c, unsigned status, const char *reason)
 {
+	static const struct netpol_asked nothing = { "", NULL, 0 };
 	struct netpol_refusal r = { status, reason, 0 };
 
-	begin_record(c, "", 0);
+	begin_record(c, &nothing, 0);
 	netpol_conn_refuse(c, &r);
 }
 
@@ -346,14 +359,14 @@ static void note_answer(struct netpol_conn *c, const struct netpol_answer *a, co
 }
 
 void netpol_conn_request(struct netpol_conn *c, const char *host, size_t host_len, uint16_t port,
-			 const char *method)
+			 const struct netpol_asked *asked)
 {
 	struct netpol_request rq = { c->ops->proto, host, host_len, port };
 	struct netpol_refusal r = { 0, NULL, 0 };
 	struct netpol_answer a;
 
-	begin_record(c, method, port);
-	if (strcmp(method, "CONNECT") == 0)
+	begin_record(c, asked, port);
+	if (strcmp(asked->method, "CONNECT") == 0)
 		rq.proto = NETPOL_PROTO_CONNECT;
 	netpol_worker_decide(c->w, &rq, &a);
 	note_answer(c, &a, host, host_len);

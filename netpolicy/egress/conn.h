@@ -102,10 +102,15 @@ ssize_t netpol_conn_recv(struct netpol_conn *c, size_t max);
 void netpol_conn_used(struct netpol_conn *c, size_t n);
 void netpol_conn_deadline(struct netpol_conn *c, int64_t ms);
 
-/* Decides about `host`:`port`, records it, and dials; then ops->opened or ops->refused. `method` is
- * for the record. `keep`: the open upstream may be used when it leads there. */
+/* What is asked for, for the record. */
+struct netpol_asked {
+	const char *method;
+	const char *path; /* with a query, which is left out; NULL: there is none to see */
+	size_t path_len;
+};
+/* Decides about `host`:`port`, records it, and dials; then ops->opened or ops->refused. */
 void netpol_conn_request(struct netpol_conn *c, const char *host, size_t host_len, uint16_t port,
-			 const char *method);
+			 const struct netpol_asked *asked);
 /* Refuses: records it (kind and count permitting), answers, ends. The request's place is taken from
  * c->rec. */
 void netpol_conn_refuse(struct netpol_conn *c, const struct netpol_refusal *r);

@@ -9,6 +9,8 @@
 
 #define HTTPS 443
 
+static const struct netpol_asked TLS = { "TLS", NULL, 0 }, SOCKS5 = { "SOCKS5", NULL, 0 };
+
 /* Ends a connection whose client ended before it said enough. */
 static void ended_early(struct netpol_conn *c)
 {
@@ -32,7 +34,7 @@ static void tls_input(struct netpol_conn *c)
 			if (hello.name_len == 0)
 				netpol_conn_fault(c, 400, "sni_missing");
 			else
-				netpol_conn_request(c, hello.name, hello.name_len, HTTPS, "TLS");
+				netpol_conn_request(c, hello.name, hello.name_len, HTTPS, &TLS);
 			return;
 		case NETPOL_TLS_NOT_TLS:
 			netpol_conn_fault(c, 400, "not_tls");
@@ -83,12 +85,12 @@ static void socks_ask(struct netpol_conn *c, const struct netpol_socks_request *
 	struct netpol_host host;
 
 	if (rq->name) {
-		netpol_conn_request(c, (const char *)rq->host, rq->host_len, rq->port, "SOCKS5");
+		netpol_conn_request(c, (const char *)rq->host, rq->host_len, rq->port, &SOCKS5);
 		return;
 	}
 	memcpy(addr.b, rq->host, rq->v6 ? 16 : 4);
 	netpol_host_from_addr(&addr, &host);
-	netpol_conn_request(c, host.text, host.len, rq->port, "SOCKS5");
+	netpol_conn_request(c, host.text, host.len, rq->port, &SOCKS5);
 }
 
 static void socks_answer(struct netpol_conn *c, enum netpol_socks_reply reply)

@@ -85,10 +85,15 @@ static void ask(struct netpol_conn *c)
 {
 	const struct netpol_h1_request *r = &c->http->req;
 	char method[NETPOL_H1_METHOD_MAX + 1];
+	struct netpol_asked asked = { method, NULL, 0 };
 
 	memcpy(method, c->in.p + r->method.at, r->method.n);
 	method[r->method.n] = '\0';
-	netpol_conn_request(c, c->in.p + r->host.at, r->host.n, port_of(c), method);
+	if (!r->connect) {
+		asked.path = c->in.p + r->path.at;
+		asked.path_len = r->path.n;
+	}
+	netpol_conn_request(c, c->in.p + r->host.at, r->host.n, port_of(c), &asked);
 }
 
 static void got_head(struct netpol_conn *c)

@@ -162,6 +162,7 @@ void netpol_repeats_count(struct netpol_repeats *p, const struct netpol_record *
 		*row = *r;
 		row->phase = NETPOL_PHASE_REPEATED;
 		row->count = 0;
+		row->path[0] = '\0'; /* theirs differ */
 		p->kinds[i].row = row;
 	}
 	if (rest) { /* an agent that varies its names gets one common count */

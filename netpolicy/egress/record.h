@@ -58,7 +58,7 @@ struct netpol_record {
 	char dropped[NETPOL_RECORD_TEXT + 1]; /* addresses that were not: "ADDR class, ..." */
 	char sni[NETPOL_RECORD_HOST + 1];
 	char alpn[NETPOL_RECORD_TEXT + 1];
-	char path[NETPOL_RECORD_PATH + 1]; /* gateway only, without the query */
+	char path[NETPOL_RECORD_PATH + 1]; /* of a request that can be read, without the query */
 	char policy[AQE_DIGEST_TEXT];
 };
 /* All zero but the numbers that are not there. */

@@ -285,7 +285,7 @@ def responses():
 def keep_alive():
     """Kept connections: one for two requests; one that died meanwhile is replaced silently."""
     s = socket.create_connection(PROXY, timeout=10)
-    for path in ("/", "/", "/once", "/", "/"):
+    for path in ("", "/a?secret=1", "/once", "/b%20c", "?secret=2"):
         s.sendall(("GET http://allowed.test%s HTTP/1.1\r\nHost: allowed.test\r\n\r\n" % path).encode())
         head, body = read_head(s)
         assert head.startswith("HTTP/1.1 200 OK"), head
@@ -295,6 +295,9 @@ def keep_alive():
     conns = [o for o in lines("origin.jsonl") if o.get("conn")]
     same(len(conns), 2)
     until(lambda: len(audit(phase="close", reason="ended")) == 5)
+    for phase in ("decision", "close"):  # a row each for every request of a kept connection
+        same([(r["method"], r["path"]) for r in audit(phase=phase)], [("GET", p) for p in ("/", "/a", "/once", "/b%20c", "/")])
+    same([r["status"] for r in audit(phase="close")], [200] * 5)
 
 
 def websocket():
@@ -407,6 +410,7 @@ def four_verdicts():
     rows = until(lambda: len(audit(phase="decision")) >= 4 and audit(phase="decision"))
     same(len(rows), 4)
     same([r["host"] for r in rows], ["allowed.test", "evil.test", "asked.wild.test", "allowed.test"])
+    same([r.get("path") for r in rows], ["/p"] * 4)
     fields = {"host", "port", "method", "action", "reason", "policy"}
     for r in rows:
         assert fields <= set(r), fields - set(r)
