@@ -16,6 +16,11 @@ struct aqe_json;
 enum cache_backend { CACHE_MEMORY, CACHE_SQLITE, CACHE_REDIS, CACHE_BACKENDS };
 const char *cache_backend_name(enum cache_backend b);
 
+/* Which containers have entries in common; the narrower, the smaller. An entry of one scope cannot
+ * be seen, or its presence be measured, from another. */
+enum cache_scope { CACHE_SCOPE_AGENT, CACHE_SCOPE_TYPE, CACHE_SCOPE_ALL, CACHE_SCOPES };
+const char *cache_scope_name(enum cache_scope s);
+
 /* How the gateway gets what is not in the cache. */
 struct cache_upstream_config {
 	const char *kind;     /* "ollama" or "openai": the language it speaks */
@@ -48,7 +53,11 @@ struct cache_config {
 	bool fallback; /* memory stands in while Redis is away; default true */
 	struct cache_upstream_config upstream;
 	bool has_upstream;
-	bool own_ticks; /* no thread: the owner calls cache_tick(); not from a file */
+	bool gateway; /* containers get the listener; default true, but only with an upstream */
+	enum cache_scope scope; /* default: the agents of one type */
+	const char *space; /* the name of the scope, part of every key; NULL = all. Not from a file
+			    */
+	bool own_ticks;    /* no thread: the owner calls cache_tick(); not from a file */
 };
 
 /* The defaults, with the memory back end. */
@@ -57,5 +66,30 @@ void cache_config_init(struct cache_config *cfg);
  * unknown back end or member, missing section, wrong type, out of range. */
 AQE_MUST_CHECK int cache_config_load(struct aqe_arena *a, const struct aqe_json *section,
 				     struct cache_config *cfg, struct aqe_err *e);
+
+/* A section in parts: one a file, no member in two files of a tier. */
+struct cache_config_part {
+	const char *file; /* for messages; NULL: they begin without */
+	const struct aqe_json *root;
+	bool user; /* below parts that are not: may only tighten what they say */
+};
+/* As above for an agent type (NULL: none), with its overrides; `cfg` must have the defaults.
+ * Messages begin with "FILE:LINE: ". Not to be copied afterwards: it points into itself. */
+AQE_MUST_CHECK int cache_config_load_parts(struct aqe_arena *a,
+					   const struct cache_config_part *parts, size_t n,
+					   const char *type, struct cache_config *cfg,
+					   struct aqe_err *e);
+
+/* One thing in force. */
+struct cache_setting {
+	const char *name;  /* "redis.tls.caFile" */
+	const char *value; /* as text */
+	const char *file;  /* what says so; NULL: the default */
+	uint32_t line;
+};
+typedef void cache_setting_fn(void *self, const struct cache_setting *s);
+/* Calls `fn` for all that matters with this back end. Arguments as of the load before. */
+void cache_config_each(const struct cache_config *cfg, const struct cache_config_part *parts,
+		       size_t n, const char *type, cache_setting_fn *fn, void *self);
 
 #endif

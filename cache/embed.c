@@ -19,6 +19,7 @@
 struct cache_embedder {
 	struct cache *cache;
 	const struct cache_upstream_config *cfg;
+	const char *space;
 	struct cache_fetcher fetcher;
 	struct cache_flights *flights;
 	bool ollama;
@@ -43,6 +44,7 @@ int cache_embedder_new(const struct cache_embed_opts *o, struct cache_embedder *
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 	em->cache = o->cache;
 	em->cfg = o->cfg;
+	em->space = o->space;
 	em->ollama = aqe_str_eq(o->cfg->kind, "ollama");
 	em->fetcher = (struct cache_fetcher){ o->cfg, o->upstream, o->gate };
 	em->flights = cache_flights_new();
@@ -109,8 +111,12 @@ static int by_key(const void *a, const void *b, void *keys)
 /* Finds equal texts: fills n, text, item and the keys of items. */
 static int distinct(struct job *j, struct aqe_arena *a, const char *revision, struct aqe_err *e)
 {
-	const bool normalised = j->dialect != CACHE_OLLAMA_LEGACY;
-	const char *provider = j->em->cfg->provider ? j->em->cfg->provider : j->em->cfg->url;
+	const struct cache_source from = {
+		.scope = j->em->space,
+		.provider = j->em->cfg->provider ? j->em->cfg->provider : j->em->cfg->url,
+		.revision = revision,
+		.normalised = j->dialect != CACHE_OLLAMA_LEGACY,
+	};
 	struct cache_ask named = *j->ask;
 	struct cache_key *keys = aqe_arena_calloc(a, j->ask->n, sizeof(*keys));
 	size_t *order = aqe_arena_calloc(a, j->ask->n, sizeof(*order));
@@ -120,7 +126,7 @@ static int distinct(struct job *j, struct aqe_arena *a, const char *revision, st
 	if (!keys || !order || !named.model)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 	for (size_t i = 0; i < j->ask->n; i++) {
-		cache_ask_key(&named, i, provider, revision, normalised, &keys[i]);
+		cache_ask_key(&named, i, &from, &keys[i]);
 		order[i] = i;
 	}
 	qsort_r(order, j->ask->n, sizeof(*order), by_key, keys);

@@ -13,6 +13,7 @@ struct cache_embedder;
 struct cache_embed_opts {
 	struct cache *cache;                     /* borrowed */
 	const struct cache_upstream_config *cfg; /* borrowed */
+	const char *space;                       /* borrowed; of the keys, as in cache_config */
 	struct cache_upstream upstream;
 	struct cache_gate gate;
 };

@@ -7,7 +7,7 @@
 #include "shim/core/text.h"
 
 /* Another meaning of the parts needs another tag. */
-static const char TAG[] = "aqe embedding 1";
+static const char TAG[] = "aqe embedding 1", TAG_SCOPED[] = "aqe embedding 1, of a scope";
 
 static void little_endian(uint8_t *p, uint64_t v, size_t n)
 {
@@ -31,13 +31,16 @@ static void add_text(struct aqe_sha256_ctx *h, const char *s)
 
 void cache_key_make(const struct cache_key_parts *p, struct cache_key *ret)
 {
+	const bool scoped = p->scope && *p->scope;
 	const uint8_t normalised = p->normalised;
 	struct aqe_sha256_ctx h;
 	uint8_t dimension[4];
 
 	little_endian(dimension, p->dimension, sizeof(dimension));
 	aqe_sha256_init(&h);
-	add_text(&h, TAG);
+	add_text(&h, scoped ? TAG_SCOPED : TAG);
+	if (scoped)
+		add_text(&h, p->scope);
 	add_text(&h, p->provider);
 	add_text(&h, p->model);
 	add_text(&h, p->revision);

@@ -12,6 +12,7 @@ struct cache_key {
 };
 
 struct cache_key_parts {
+	const char *scope; /* who shares it, such as "type:qe-test-writer"; NULL or "": everybody */
 	const char *provider, *model, *revision; /* NULL is "" */
 	uint32_t dimension;                      /* asked for; 0 = the model's own */
 	bool normalised;                         /* to unit length */

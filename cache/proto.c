@@ -192,15 +192,17 @@ int cache_ask_read(struct aqe_arena *a, enum cache_dialect dialect, const char *
 	return rc;
 }
 
-void cache_ask_key(const struct cache_ask *ask, size_t i, const char *provider,
-		   const char *revision, bool normalised, struct cache_key *ret)
+void cache_ask_key(const struct cache_ask *ask, size_t i, const struct cache_source *from,
+		   struct cache_key *ret)
 {
 	char text[1024 + CACHE_ASK_EXTRA_MAX];
-	struct cache_key_parts p = { .provider = provider,
+	const char *revision = from->revision ? from->revision : "";
+	struct cache_key_parts p = { .scope = from->scope,
+				     .provider = from->provider,
 				     .model = ask->model,
 				     .revision = text,
 				     .dimension = ask->dimensions,
-				     .normalised = normalised,
+				     .normalised = from->normalised,
 				     .content = ask->texts[i].p,
 				     .len = ask->texts[i].n };
 	const size_t n = strnlen(revision, 1000), extra = strlen(ask->extra);

@@ -45,9 +45,14 @@ struct cache_ask {
  * him; AQE_E_NOMEM. */
 AQE_MUST_CHECK int cache_ask_read(struct aqe_arena *a, enum cache_dialect dialect, const char *body,
 				  size_t len, struct cache_ask *ret, struct aqe_err *e);
-/* The key of one text. `revision` and `normalised` are the upstream's. */
-void cache_ask_key(const struct cache_ask *ask, size_t i, const char *provider,
-		   const char *revision, bool normalised, struct cache_key *ret);
+/* What an upstream adds to a key; NULL texts are "". */
+struct cache_source {
+	const char *scope, *provider, *revision;
+	bool normalised;
+};
+/* The key of one text. */
+void cache_ask_key(const struct cache_ask *ask, size_t i, const struct cache_source *from,
+		   struct cache_key *ret);
 
 /* The dialect in which an upstream ("ollama" or not) is asked. */
 enum cache_dialect cache_proto_dialect(const struct cache_ask *ask, bool ollama);

@@ -60,7 +60,7 @@ struct hard_waiver {
 
 /* A member of one file that another folder reads; its shape was checked, its values were not. */
 struct hard_section {
-	const char *key;  /* "network" */
+	const char *key;  /* "network", "cache" */
 	const char *file; /* for messages */
 	const struct aqe_json *root;
 	bool user; /* of a user's tier below a system's: may only tighten */

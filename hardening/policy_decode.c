@@ -497,7 +497,7 @@ static int make_room(struct build *b, struct aqe_err *e)
 int hard_policy_keep_sections(struct hard_policy *p, const struct hard_policy_files *fs, bool user,
 			      struct aqe_err *e)
 {
-	static const char *const keys[] = { "network" };
+	static const char *const keys[] = { "network", "cache" };
 	const size_t max = p->n_sections + AQE_COUNT(keys) * fs->n;
 	struct hard_section *list = aqe_arena_calloc(p->arena, max + 1, sizeof(*list));
 	size_t n = p->n_sections;

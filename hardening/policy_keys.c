@@ -135,7 +135,69 @@ const struct hard_policy_key HARD_POLICY_KEYS[] = {
 	{ "network.agents.*.limits.lifetimeS", "integer", false, "of a tunnel; 43200" },
 	{ "network.agents.*.limits.bytesUp", "integer", false, "out of one tunnel; 0: no cap" },
 	{ "network.agents.*.limits.bytesDown", "integer", false, "into one tunnel; 0: no cap" },
-	{ "cache", "object", false, "reserved, must be empty" },
+	{ "cache", "object", false, "embeddings kept for agents: http://127.0.0.1:3130 inside" },
+	{ "cache.backend", "string", false, "memory, sqlite or redis; needed" },
+	{ "cache.maxSize", "integer", false, "entries; 10000" },
+	{ "cache.maxBytes", "integer", false, "of keys, values and bookkeeping; 256 MiB" },
+	{ "cache.ttlMs", "integer", false, "how long an entry lives; 24 hours" },
+	{ "cache.autoPruneIntervalMs", "integer", false, "1 hour; 0 is off" },
+	{ "cache.gateway", "boolean", false,
+	  "containers get the listener, with an upstream; default true" },
+	{ "cache.scope", "string", false,
+	  "who has entries in common: agent, type (default) or all" },
+	{ "cache.memory", "object", false, "no members" },
+	{ "cache.sqlite", "object", false, "one file for many containers" },
+	{ "cache.sqlite.path", "string", true, "the file; its folder must be private" },
+	{ "cache.sqlite.busyTimeoutMs", "integer", false,
+	  "longest wait for another process; 5000" },
+	{ "cache.redis", "object", false, "a Redis server" },
+	{ "cache.redis.host", "string", false, "name or address; 127.0.0.1" },
+	{ "cache.redis.port", "integer", false, "6379" },
+	{ "cache.redis.socket", "string", false, "unix socket in place of host and port" },
+	{ "cache.redis.db", "integer", false, "number of the database; 0" },
+	{ "cache.redis.keyPrefix", "string", false, "of its keys; emb:" },
+	{ "cache.redis.username", "string", false, "with passwordFile" },
+	{ "cache.redis.passwordFile", "string", false, "file with its password" },
+	{ "cache.redis.poolSize", "integer", false, "connections at most; 4" },
+	{ "cache.redis.connectTimeoutMs", "integer", false, "to connect; 1000" },
+	{ "cache.redis.timeoutMs", "integer", false, "for one batch; 500" },
+	{ "cache.redis.fallback", "boolean", false,
+	  "memory stands in while it is away; default true" },
+	{ "cache.redis.tls", "object", false, "with TLS" },
+	{ "cache.redis.tls.caFile", "string", false, "authorities in place of the system's" },
+	{ "cache.redis.tls.certFile", "string", false, "certificate of ours" },
+	{ "cache.redis.tls.keyFile", "string", false, "its key" },
+	{ "cache.redis.tls.serverName", "string", false, "that its certificate must have" },
+	{ "cache.front", "object", false, "memory in front of sqlite or redis" },
+	{ "cache.front.maxSize", "integer", false, "entries; 2000" },
+	{ "cache.front.maxBytes", "integer", false, "32 MiB" },
+	{ "cache.front.ttlMs", "integer", false,
+	  "how long deletions by others may not show; 5 minutes" },
+	{ "cache.upstream", "object", false, "who computes what is missing" },
+	{ "cache.upstream.kind", "string", true, "ollama or openai" },
+	{ "cache.upstream.url", "string", true,
+	  "http:// or https:// URL; judged by the agent's network policy" },
+	{ "cache.upstream.provider", "string", false, "its name in keys; the URL" },
+	{ "cache.upstream.revision", "string", false,
+	  "of its models, in keys; the model's digest or nothing" },
+	{ "cache.upstream.credentialFile", "string", false,
+	  "file with the secret that is added outside" },
+	{ "cache.upstream.header", "string", false, "the header that carries it; authorization" },
+	{ "cache.upstream.prefix", "string", false, "put before it; 'Bearer '" },
+	{ "cache.upstream.caFile", "string", false, "authorities in place of the system's" },
+	{ "cache.upstream.models", "array", false, "that may be asked for; without it all" },
+	{ "cache.upstream.models[]", "string", false, "a name" },
+	{ "cache.upstream.batchSize", "integer", false, "texts in one request; 32" },
+	{ "cache.upstream.timeoutMs", "integer", false, "for one answer; 30000" },
+	{ "cache.upstream.tries", "integer", false, "of one request; 3" },
+	{ "cache.upstream.backoffMs", "integer", false, "before the second try, doubling; 1000" },
+	{ "cache.agents", "object", false, "in place of the above for agent types" },
+	{ "cache.agents.*", "object", false, "a type, [a-z0-9-]" },
+	{ "cache.agents.*.gateway", "boolean", false, "whether it gets the listener" },
+	{ "cache.agents.*.scope", "string", false, "agent, type or all" },
+	{ "cache.agents.*.ttlMs", "integer", false, "how long its entries live" },
+	{ "cache.agents.*.models", "array", false, "models it may ask for" },
+	{ "cache.agents.*.models[]", "string", false, "a name" },
 	{ "audit", "object", false, "how decisions are recorded" },
 	{ "audit.mode", "string", false,
 	  "required (default): what cannot be recorded is refused; optional, or off" },
@@ -145,8 +207,6 @@ const struct hard_policy_key HARD_POLICY_KEYS[] = {
 	  "rows from one signed checkpoint to the next; 1000" },
 };
 const size_t HARD_POLICY_KEYS_COUNT = AQE_COUNT(HARD_POLICY_KEYS);
-
-static const char *const RESERVED[] = { "cache", NULL };
 
 /* What a row's path ends with below `parent` (NULL: the root), or NULL when it is no direct child:
  * "name", "*" or "[]". */
@@ -202,11 +262,6 @@ static int unknown_key(const struct hard_policy_file *f, const struct aqe_json *
 {
 	AQE_AUTO_BUF struct aqe_buf known = AQE_BUF_INIT(1024);
 
-	if (parent && aqe_str_in(parent->path, RESERVED))
-		return hard_policy_fault(f, v, e,
-					 "is not known: '%s' is reserved for a later version and "
-					 "must be empty",
-					 parent->path);
 	for (size_t i = 0; i < HARD_POLICY_KEYS_COUNT; i++) {
 		const char *tail = tail_below(&HARD_POLICY_KEYS[i], parent);
 

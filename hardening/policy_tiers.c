@@ -7,9 +7,10 @@
 
 /* Members that several files may have: their parts are put together. */
 static const char *const MERGED[] = { "$schema", "version", "agents", "images", "mounts",
-				      "waivers", "network", "audit",  NULL };
+				      "waivers", "network", "cache",  "audit",  NULL };
 
 static const char *const NETWORK_MERGED[] = { "agents", "gateways", NULL };
+static const char *const CACHE_MERGED[] = { "agents", NULL };
 
 /* ---- one tier: nothing twice ---- */
 
@@ -39,6 +40,8 @@ static const struct {
 	{ "/network", NETWORK_MERGED },
 	{ "/network/agents", NULL },
 	{ "/network/gateways", NULL },
+	{ "/cache", CACHE_MERGED },
+	{ "/cache/agents", NULL },
 };
 
 int hard_policy_twice(const struct hard_policy_files *fs, struct aqe_err *e)
@@ -183,7 +186,7 @@ static const struct {
 	{ "$schema", tighten_nothing },   { "version", tighten_version },
 	{ "mode", tighten_mode },         { "agents", tighten_agents },
 	{ "unmarked", tighten_unmarked }, { "network", tighten_nothing }, /* netpolicy judges it */
-	{ "audit", tighten_audit },
+	{ "audit", tighten_audit },       { "cache", tighten_nothing },   /* cache judges it */
 };
 
 static int tighten_member(struct tighten *t, const struct hard_policy_file *f,
@@ -195,7 +198,7 @@ static int tighten_member(struct tighten *t, const struct hard_policy_file *f,
 	}
 	return hard_policy_fault(f, v, e,
 				 "is set by the system's policy; a user's can only have mode, "
-				 "agents, unmarked, network and audit, and only tighter");
+				 "agents, unmarked, network, cache and audit, and only tighter");
 }
 
 int hard_policy_tighten(struct hard_policy *p, const struct hard_policy_files *fs,

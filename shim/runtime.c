@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/cache_policy.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/clock.h"
 #include "shim/core/fs.h"
@@ -55,6 +56,8 @@ int shim_rt_policy(struct shim_rt *rt, struct hard_policy **ret, struct aqe_err 
 	rc = hard_policy_load(HARD_POLICY_DIR, user, &p, e);
 	if (rc == 0)
 		rc = shim_net_policy_check(p, e);
+	if (rc == 0)
+		rc = shim_cache_policy_check(p, e);
 	if (rc < 0) {
 		hard_policy_free(p);
 		return aqe_err_wrap(e, "policy");

@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include "shim/aqe/cache_url.h"
+#include "shim/cache_policy.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/fs.h"
 #include "shim/core/json.h"
 #include "shim/core/text.h"
+#include "shim/env.h"
 #include "shim/exit.h"
 #include "shim/input.h"
 
@@ -21,7 +23,6 @@
 #define CONFIG_MAX  ((size_t)1 << 20)
 #define CONTENT_MAX ((size_t)16 << 20)
 #define OUT_MAX     ((size_t)1 << 20)
-#define POLICY      "/etc/aqe-shim/policy.json"
 
 /* ---- words ---- */
 
@@ -45,6 +46,7 @@ static const struct {
 	{ SHIM_CACHE_URL, offsetof(struct shim_cache_cmd, url) },
 	{ SHIM_CACHE_CREDENTIAL, offsetof(struct shim_cache_cmd, credential) },
 	{ SHIM_CACHE_LISTEN, offsetof(struct shim_cache_cmd, listen) },
+	{ SHIM_CACHE_SCOPE, offsetof(struct shim_cache_cmd, scope) },
 };
 static const struct {
 	int id;
@@ -166,6 +168,23 @@ static int load_file(struct shim_cache_cmd *c, const char *path, bool *ret_has, 
 	return rc;
 }
 
+/* The policy of this host, as containers have it. Without one, or when the caller may not read it,
+ * there is none. */
+static int load_policy(struct shim_cache_cmd *c, bool *ret_has, struct aqe_err *e)
+{
+	const char *user = geteuid() == 0 ? NULL : shim_env_policy_dir(c->arena, environ);
+	int rc = hard_policy_load(HARD_POLICY_DIR, user, &c->policy, e);
+
+	*ret_has = false;
+	if (rc == AQE_E_ABSENT) {
+		*e = (struct aqe_err)AQE_ERR_INIT;
+		return 0;
+	}
+	if (!rc)
+		rc = shim_cache_policy(c->arena, c->policy, NULL, &c->cfg, ret_has, e);
+	return rc ? aqe_err_wrap(e, "policy") : 0;
+}
+
 /* An absolute path, for a file that may not exist yet in a folder that does. */
 static const char *absolute(struct aqe_arena *a, const char *path)
 {
@@ -228,6 +247,7 @@ static int apply_options(struct shim_cache_cmd *c, struct aqe_err *e)
 		return aqe_err_set(e, AQE_E_USAGE, 0, "%s",
 				   c->path ? "--path: its folder does not exist"
 					   : "no --path, and no HOME to put one in");
+	c->cfg.space = c->scope;
 	if (c->ttl_ms)
 		c->cfg.ttl_ms = (int64_t)c->ttl_ms;
 	if (c->kind || c->url)
@@ -252,8 +272,8 @@ int shim_cache_cmd_config(struct shim_cache_cmd *c, struct aqe_err *e)
 	cache_config_init(&c->cfg);
 	if (c->config)
 		rc = load_file(c, c->config, &has, e);
-	else if (!options && access(POLICY, F_OK) == 0)
-		rc = load_file(c, POLICY, &has, e);
+	else if (!options)
+		rc = load_policy(c, &has, e);
 	if (!rc && c->config && !has)
 		rc = aqe_err_set(e, AQE_E_ABSENT, 0, "%s: no section 'cache'", c->config);
 	if (!rc && !has && !options)
@@ -278,7 +298,8 @@ int shim_cache_cmd_open(struct shim_cache_cmd *c, struct aqe_err *e)
 int shim_cache_cmd_key(const struct shim_cache_cmd *c, struct cache_key *ret, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(CONTENT_MAX);
-	struct cache_key_parts p = { .provider = c->provider,
+	struct cache_key_parts p = { .scope = c->scope,
+				     .provider = c->provider,
 				     .model = c->model,
 				     .revision = c->revision,
 				     .dimension = (uint32_t)c->dimension,
@@ -327,5 +348,6 @@ int shim_cache_cmd_print(const struct aqe_buf *b)
 void shim_cache_cmd_done(struct shim_cache_cmd *c)
 {
 	cache_close(c->cache);
+	hard_policy_free(c->policy);
 	aqe_arena_free(c->arena);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "cache/cache.h"
+#include "hardening/policy.h"
 #include "shim/core/arena.h"
 #include "shim/core/buf.h"
 #include "shim/core/cli.h"
@@ -36,6 +37,7 @@ enum shim_cache_opt {
 	SHIM_CACHE_LISTEN,
 	SHIM_CACHE_THREADS,
 	SHIM_CACHE_PROGRESS,
+	SHIM_CACHE_SCOPE,
 };
 /* Rows for every command's table. */
 #define SHIM_CACHE_OPTS_STORE                                                                      \
@@ -52,8 +54,15 @@ enum shim_cache_opt {
 	{                                                                                          \
 		"format", 0, "FORMAT", "text (default) or json", SHIM_CACHE_FORMAT                 \
 	}
+/* What containers have in common is of a scope: "type:NAME" or "agent:ID". */
+#define SHIM_CACHE_OPT_SCOPE                                                              \
+	{                                                                                 \
+		"scope", 0, "TEXT", "whose: type:NAME or agent:ID; default: everybody's", \
+			SHIM_CACHE_SCOPE                                                  \
+	}
 #define SHIM_CACHE_OPTS_KEY                                                                \
 	{ "key", 'k', "HEX", "the key itself, 64 digits; or its parts:", SHIM_CACHE_KEY }, \
+		SHIM_CACHE_OPT_SCOPE,                                                      \
 		{ "provider", 0, "NAME", "who computes", SHIM_CACHE_PROVIDER },            \
 		{ "model", 'm', "NAME", "the model", SHIM_CACHE_MODEL },                   \
 		{ "revision", 0, "TEXT", "of the model", SHIM_CACHE_REVISION },            \
@@ -78,9 +87,10 @@ enum shim_cache_opt {
 	}
 
 struct shim_cache_cmd {
-	struct aqe_arena *arena; /* owns what the configuration points to */
+	struct aqe_arena *arena; /* owns what the configuration points to, with: */
+	struct hard_policy *policy;
 	const char *config, *backend, *path, *redis_url, *redis_password;
-	const char *key, *provider, *model, *revision, *content, *content_file;
+	const char *scope, *key, *provider, *model, *revision, *content, *content_file;
 	const char *embedding, *kind, *url, *credential, *listen;
 	const char *operand;
 	uint64_t ttl_ms, dimension, batch, threads;
@@ -93,8 +103,8 @@ struct shim_cache_cmd {
  * go on, or an exit status: help was printed, or a usage error was. */
 int shim_cache_cmd_read(struct shim_cache_cmd *c, const struct aqe_cli_cmd *cmd, int argc,
 			char **argv, const char *operand);
-/* Fills c->cfg: from --config, or the options alone, or /etc/aqe-shim/policy.json when it has a
- * section `cache`, or else a SQLite file in the user's cache folder. */
+/* Fills c->cfg: from --config, or the options alone, or the policy in force when it has a section
+ * `cache`, or else a SQLite file in the user's cache folder. */
 AQE_MUST_CHECK int shim_cache_cmd_config(struct shim_cache_cmd *c, struct aqe_err *e);
 /* As above, and opens the cache: one level, no thread, no fallback. */
 AQE_MUST_CHECK int shim_cache_cmd_open(struct shim_cache_cmd *c, struct aqe_err *e);

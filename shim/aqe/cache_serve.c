@@ -20,6 +20,7 @@ int shim_cache_embedder(const struct cache_config *cfg, struct cache *cache,
 	static const struct cache_gate OPEN = { NULL, NULL, NULL };
 	struct cache_embed_opts o = { .cache = cache,
 				      .cfg = &cfg->upstream,
+				      .space = cfg->space,
 				      .gate = gate ? *gate : OPEN };
 	int rc;
 

@@ -139,6 +139,7 @@ int shim_cache_serve(int argc, char **argv)
 		{ "listen", 'l', "ADDR", "ADDRESS:PORT or unix:PATH (default: " USUAL ")",
 		  SHIM_CACHE_LISTEN },
 		{ "threads", 0, "N", "requests served at once (default 8)", SHIM_CACHE_THREADS },
+		SHIM_CACHE_OPT_SCOPE,
 		SHIM_CACHE_OPTS_UPSTREAM,
 		SHIM_CACHE_OPTS_STORE,
 		SHIM_CACHE_OPTS_END,

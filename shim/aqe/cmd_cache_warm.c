@@ -158,6 +158,7 @@ int shim_cache_warm(int argc, char **argv)
 {
 	static const struct aqe_cli_opt OPTS[] = {
 		{ "model", 'm', "NAME", "the model", SHIM_CACHE_MODEL },
+		SHIM_CACHE_OPT_SCOPE,
 		{ "dimension", 0, "N", "asked for; 0 (default) is the model's own",
 		  SHIM_CACHE_DIMENSION },
 		{ "progress", 0, NULL, "show progress even where there is no terminal",

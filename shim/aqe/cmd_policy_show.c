@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "shim/aqe/policy_cmd.h"
+#include "shim/cache_policy.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
 #include "shim/exit.h"
+#include "shim/net_policy.h"
 
 #define DOC_ARENA_MAX ((size_t)64 << 20)
 #define VALUE_MAX     2048
@@ -254,7 +256,8 @@ static struct aqe_json *json_section(struct aqe_arena *a, const struct netpol_po
 	return root;
 }
 
-static int json(struct aqe_buf *b, const struct netpol_policy *p, const char *asked)
+static int json(struct aqe_buf *b, const struct hard_policy *files, const struct netpol_policy *p,
+		const char *asked)
 {
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(DOC_ARENA_MAX);
 	const struct netpol_type *t = asked ? netpol_policy_type(p, asked) : NULL;
@@ -266,6 +269,7 @@ static int json(struct aqe_buf *b, const struct netpol_policy *p, const char *as
 	    (t && aqe_json_set(a, o, "policy", aqe_json_new_str(a, t->name))) ||
 	    (t && aqe_json_set(a, o, "settings", json_settings(a, t))) ||
 	    (t && aqe_json_set(a, o, "allow", json_rules(a, t))) ||
+	    (t && aqe_json_set(a, o, "cache", shim_policy_cache_json(a, files, t->name))) ||
 	    aqe_json_set(a, o, "network", json_section(a, p, t)) ||
 	    aqe_json_emit(o, AQE_JSON_PRETTY, b, NULL))
 		return AQE_E_NOMEM;
@@ -273,10 +277,28 @@ static int json(struct aqe_buf *b, const struct netpol_policy *p, const char *as
 	return AQE_OK;
 }
 
+static int show(struct aqe_buf *b, const struct shim_policy_args *args,
+		const struct hard_policy *files, const struct netpol_policy *p, struct aqe_err *e)
+{
+	const char *type = args->effective;
+
+	if (args->json)
+		return json(b, files, p, type)
+			       ? aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the document")
+			       : 0;
+	if (!type) {
+		text_types(b, p);
+		return 0;
+	}
+	text_effective(b, p, type);
+	return shim_policy_cache_text(b, files, netpol_policy_type(p, type)->name, e);
+}
+
 int shim_policy_show(int argc, char **argv)
 {
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(SHIM_POLICY_OUT);
 	struct aqe_err e = AQE_ERR_INIT;
+	struct hard_policy *files = NULL;
 	struct netpol_policy *p = NULL;
 	struct shim_policy_args args;
 	int status = shim_policy_args(&CMD, argc, argv, 0, 0, &args);
@@ -284,18 +306,15 @@ int shim_policy_show(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	if (shim_policy_load(&args, &p, &e))
-		return shim_policy_fail(&CMD, SHIM_EXIT_UNDECIDED, &e);
-	if (args.json)
-		rc = json(&b, p, args.effective);
-	else if (args.effective)
-		text_effective(&b, p, args.effective);
-	else
-		text_types(&b, p);
+	rc = shim_policy_read(&args, &files, &e);
+	if (!rc)
+		rc = shim_net_policy_build(files, &p, &e);
+	if (!rc)
+		rc = shim_cache_policy_check(files, &e);
+	if (!rc)
+		rc = show(&b, &args, files, p, &e);
 	netpol_policy_unref(p);
-	if (rc) {
-		(void)aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory for the document");
-		return shim_policy_fail(&CMD, SHIM_EXIT_UNDECIDED, &e);
-	}
-	return shim_policy_print(&b, SHIM_EXIT_OK);
+	hard_policy_free(files);
+	return rc ? shim_policy_fail(&CMD, SHIM_EXIT_UNDECIDED, &e)
+		  : shim_policy_print(&b, SHIM_EXIT_OK);
 }

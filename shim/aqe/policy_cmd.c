@@ -117,11 +117,10 @@ int shim_policy_args(const struct aqe_cli_cmd *cmd, int argc, char **argv, size_
 
 /* ---- the policy ---- */
 
-int shim_policy_load(const struct shim_policy_args *args, struct netpol_policy **ret,
+int shim_policy_read(const struct shim_policy_args *args, struct hard_policy **ret,
 		     struct aqe_err *e)
 {
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(PATHS_MAX);
-	struct hard_policy *none = NULL;
 	const char *user;
 	int rc;
 
@@ -129,15 +128,24 @@ int shim_policy_load(const struct shim_policy_args *args, struct netpol_policy *
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
 	/* root's own directory is no tier, as at a start */
 	user = geteuid() == 0 ? NULL : shim_env_policy_dir(a, environ);
-	rc = shim_net_policy_load(args->file, user, ret, e);
+	rc = args->file ? hard_policy_load_file(args->file, ret, e)
+			: hard_policy_load(HARD_POLICY_DIR, user, ret, e);
 	if (rc != AQE_E_ABSENT || args->file)
 		return rc;
 	(void)fprintf(stderr, "aqe policy: %s; the built-in table is shown\n", e->text);
 	*e = (struct aqe_err)AQE_ERR_INIT;
-	rc = hard_policy_empty(&none, e);
+	return hard_policy_empty(ret, e);
+}
+
+int shim_policy_load(const struct shim_policy_args *args, struct netpol_policy **ret,
+		     struct aqe_err *e)
+{
+	struct hard_policy *p = NULL;
+	int rc = shim_policy_read(args, &p, e);
+
 	if (!rc)
-		rc = shim_net_policy_build(none, ret, e);
-	hard_policy_free(none);
+		rc = shim_net_policy_build(p, ret, e);
+	hard_policy_free(p);
 	return rc;
 }
 

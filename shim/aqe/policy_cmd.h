@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "hardening/policy.h"
 #include "netpolicy/decide.h"
 #include "netpolicy/policy.h"
 #include "shim/core/buf.h"
@@ -55,7 +56,10 @@ struct shim_policy_args {
 int shim_policy_args(const struct aqe_cli_cmd *cmd, int argc, char **argv, size_t min, size_t max,
 		     struct shim_policy_args *ret);
 
-/* The policy in force, or the built-in table with a note on stderr when there is no file. */
+/* The policy's files, or an empty policy with a note on stderr when there is none. */
+AQE_MUST_CHECK int shim_policy_read(const struct shim_policy_args *args, struct hard_policy **ret,
+				    struct aqe_err *e);
+/* The network policy in force, or the built-in table with that note. */
 AQE_MUST_CHECK int shim_policy_load(const struct shim_policy_args *args, struct netpol_policy **ret,
 				    struct aqe_err *e);
 /* "aqe policy NAME: TEXT" on stderr; returns `status`. */
@@ -71,6 +75,11 @@ struct aqe_json *shim_policy_rule_json(struct aqe_arena *a, const struct netpol_
 /* An answer's members put into `o`; false without memory. */
 bool shim_policy_answer_json(struct aqe_arena *a, struct aqe_json *o,
 			     const struct netpol_answer *n);
+/* What is in force of the cache for a type: lines, and an object (NULL without memory). */
+AQE_MUST_CHECK int shim_policy_cache_text(struct aqe_buf *b, const struct hard_policy *p,
+					  const char *type, struct aqe_err *e);
+struct aqe_json *shim_policy_cache_json(struct aqe_arena *a, const struct hard_policy *p,
+					const char *type);
 /* "allow", "deny", "limit", "invalid". */
 const char *shim_policy_verdict(enum netpol_verdict v);
 

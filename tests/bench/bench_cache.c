@@ -251,7 +251,8 @@ static void trace(void)
 	cfg.upstream.kind = "openai";
 	cfg.upstream.url = "http://up";
 	must(cache_open(&cfg, NULL, &c, &e), &e);
-	must(cache_embedder_new(&(struct cache_embed_opts){ c, &cfg.upstream, up.port, up.gate },
+	must(cache_embedder_new(&(struct cache_embed_opts){ c, &cfg.upstream, NULL, up.port,
+							    up.gate },
 				&em, &e),
 	     &e);
 	for (int i = 0; i < CHUNKS; i++)

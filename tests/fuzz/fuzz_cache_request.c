@@ -21,7 +21,7 @@ static void check_body(const struct aqe_buf *body, enum cache_dialect d)
 	if (cache_ask_read(a, d, aqe_buf_str(body), body->len, &ask, NULL) || ask.n == 0)
 		return;
 	assert(ask.n <= CACHE_ASK_TEXTS_MAX && strlen(ask.extra) <= CACHE_ASK_EXTRA_MAX);
-	cache_ask_key(&ask, ask.n - 1, "p", "r", true, &k);
+	cache_ask_key(&ask, ask.n - 1, &(struct cache_source){ "t", "p", "r", true }, &k);
 	assert(cache_proto_question(&ask, cache_proto_dialect(&ask, true), &first, 1, &b, NULL) ==
 	       0);
 }

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "cache/config.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "cache/config_rows.h"
+#include "hardening/policy.h"
 #include "shim/core/cleanup.h"
+#include "shim/core/fs.h"
 #include "shim/core/json.h"
 #include "shim/core/text.h"
 #include "tests/unit/unit.h"
@@ -154,6 +160,298 @@ START_TEST(backend_name__names_all)
 }
 END_TEST
 
+/* ---- parts: the policy's files ---- */
+
+#define PARTS_MAX 4
+struct parts {
+	struct cache_config_part list[PARTS_MAX];
+	size_t n;
+};
+
+/* NULL ends; a text that begins with 'u' is of the user's tier. */
+static void parts_read(struct aqe_arena *a, const char *const *texts, struct parts *ret)
+{
+	static const char *const NAMES[PARTS_MAX] = { "one", "two", "three", "four" };
+	struct aqe_err e = AQE_ERR_INIT;
+
+	for (ret->n = 0; ret->n < PARTS_MAX && texts[ret->n]; ret->n++) {
+		const bool user = *texts[ret->n] == 'u';
+		const char *text = texts[ret->n] + user;
+		struct aqe_json *root = NULL;
+
+		ck_assert_ok(aqe_json_parse(a, text, strlen(text), &AQE_JSON_LIMITS_DEFAULT, &root,
+					    &e),
+			     e);
+		ret->list[ret->n] = (struct cache_config_part){ NAMES[ret->n], root, user };
+	}
+}
+
+static int load_parts(struct aqe_arena *a, const char *const *texts, const char *type,
+		      struct cache_config *cfg, struct aqe_err *e)
+{
+	struct parts p;
+
+	parts_read(a, texts, &p);
+	cache_config_init(cfg);
+	return cache_config_load_parts(a, p.list, p.n, type, cfg, e);
+}
+
+START_TEST(parts__are_put_together)
+{
+	static const char *const TEXTS[] = {
+		"{\"ttlMs\": 5000, \"agents\": {\"a\": {\"ttlMs\": 70, \"gateway\": false,"
+		" \"models\": [\"x\"]}}}",
+		"{\"sqlite\": {\"path\": \"/c.db\"}, \"agents\": {\"b\": {\"scope\": \"all\"}}}",
+		"{\"backend\": \"sqlite\", \"scope\": \"agent\"}", NULL
+	};
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 20);
+	struct aqe_err e = AQE_ERR_INIT;
+	struct cache_config c;
+
+	ck_assert_ok(load_parts(a, TEXTS, NULL, &c, &e), e);
+	ck_assert(c.backend == CACHE_SQLITE && c.ttl_ms == 5000 && c.gateway);
+	ck_assert(c.scope == CACHE_SCOPE_AGENT && c.upstream.n_models == 0);
+	ck_assert_str_eq(c.sqlite_path, "/c.db");
+	ck_assert_ok(load_parts(a, TEXTS, "a", &c, &e), e);
+	ck_assert(c.ttl_ms == 70 && !c.gateway && c.scope == CACHE_SCOPE_AGENT);
+	ck_assert_str_eq(c.upstream.models[0], "x");
+	ck_assert_ok(load_parts(a, TEXTS, "b", &c, &e), e);
+	ck_assert(c.ttl_ms == 5000 && c.gateway && c.scope == CACHE_SCOPE_ALL);
+}
+END_TEST
+
+#define SYSTEM                                                                                   \
+	"{\"backend\": \"sqlite\", \"sqlite\": {\"path\": \"/s\"}, \"maxSize\": 10, \"ttlMs\": " \
+	"100,"                                                                                   \
+	" \"agents\": {\"a\": {\"ttlMs\": 50, \"scope\": \"all\"}}}"
+
+START_TEST(user__tightens)
+{
+	static const char *const TEXTS[] = {
+		SYSTEM,
+		"u{\"ttlMs\": 80, \"maxSize\": 10, \"sqlite\": {\"path\": \"/u\"}, "
+		"\"gateway\": false,"
+		" \"agents\": {\"a\": {\"scope\": \"agent\"}, \"b\": {\"ttlMs\": 7}}}",
+		NULL
+	};
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 20);
+	struct aqe_err e = AQE_ERR_INIT;
+	struct cache_config c;
+
+	ck_assert_ok(load_parts(a, TEXTS, NULL, &c, &e), e);
+	ck_assert(c.ttl_ms == 80 && c.max_entries == 10 && !c.gateway);
+	ck_assert_str_eq(c.sqlite_path, "/u");
+	ck_assert_ok(load_parts(a, TEXTS, "a", &c, &e), e);
+	ck_assert(c.ttl_ms == 50 && c.scope == CACHE_SCOPE_AGENT); /* the system's is lower */
+	ck_assert_ok(load_parts(a, TEXTS, "b", &c, &e), e);
+	ck_assert(c.ttl_ms == 7 && c.scope == CACHE_SCOPE_TYPE);
+}
+END_TEST
+
+static const char USERS_OWN[] = "is the system's policy's";
+static const struct {
+	const char *user, *type, *why;
+} LOOSER[] = {
+	{ "u{\n\"ttlMs\": 101}", NULL, "'ttlMs' is looser" },
+	{ "u{\n\"maxSize\": 11}", NULL, "'maxSize' is looser" },
+	{ "u{\n\"scope\": \"all\"}", NULL, "'scope' is looser" },
+	{ "u{\n\"maxSize\": 0}", NULL, "from 1 to" },
+	{ "u{\n\"backend\": \"memory\"}", NULL, USERS_OWN },
+	{ "u{\n\"redis\": {}}", NULL, USERS_OWN },
+	{ "u{\n\"front\": {}}", NULL, USERS_OWN },
+	{ "u{\n\"upstream\": {\"kind\": \"ollama\", \"url\": \"http://x\"}}", NULL, USERS_OWN },
+	{ "u{\"agents\": {\n\"a\": {\"ttlMs\": 51}}}", "a", "'ttlMs' is looser" },
+	{ "u{\"agents\": {\n\"a\": {\"models\": [\"m\"]}}}", "a", USERS_OWN },
+	{ "u{\"agents\": {\n\"other\": {\"models\": [\"m\"]}}}", "a", USERS_OWN },
+	{ "u{\"agents\": {\n\"other\": {\"ttlMs\": 0}}}", "a", "from 1 to" },
+	{ "u{\n\"sqlite\": {\"path\": \"u\"}}", NULL, "absolute path" },
+};
+
+START_TEST(user__cannot_loosen)
+{
+	const char *const texts[] = { SYSTEM, LOOSER[_i].user, NULL };
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 20);
+	struct aqe_err e = AQE_ERR_INIT;
+	struct cache_config c;
+
+	ck_assert_fault(load_parts(a, texts, LOOSER[_i].type, &c, &e), AQE_E_MALFORMED, e,
+			LOOSER[_i].why);
+	ck_assert_msg(aqe_starts(e.text, "two:2: "), "%s", e.text);
+}
+END_TEST
+
+/* Without a section of the system the user's is the whole. */
+START_TEST(user__stands_alone)
+{
+	static const char *const TEXTS[] = { "u{\"backend\": \"memory\", \"scope\": \"all\"}",
+					     "u{\"front\": {}}", NULL };
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 20);
+	struct aqe_err e = AQE_ERR_INIT;
+	struct cache_config c;
+
+	ck_assert_ok(load_parts(a, TEXTS, NULL, &c, &e), e);
+	ck_assert(c.two_level && c.scope == CACHE_SCOPE_ALL);
+}
+END_TEST
+
+static const struct {
+	const char *texts[3];
+	const char *why;
+} SPLIT[] = {
+	{ { "{}", "{\"maxSize\": 5}" }, "one:1: the member 'backend' is missing" },
+	{ { "{}", "{\n\"backend\": \"redis\"}" }, "two:2: the back end 'redis' without" },
+	{ { "{\"backend\": \"redis\"}", "{\n\"redis\": {\"username\": \"u\"}}" },
+	  "two:2: 'username' without" },
+	{ { "{\"backend\": \"memory\",\n\"agents\": {\"a\": {\"ttl\": 1}}}" }, "one:2: no such" },
+	{ { "{\"backend\": \"memory\",\n\"agents\": []}" }, "one:2: 'agents': wanted an object" },
+	{ { "{\"backend\": \"memory\",\n\"agents\": {\"a\": 1}}" },
+	  "one:2: 'a': wanted an object" },
+	{ { "{\"backend\": \"memory\",\n\"agents\": {\"a\": {\"models\": []}}}" },
+	  "one:2: 'models': wanted a list" },
+	{ { "{\"backend\": \"memory\",\n\"scope\": \"host\"}" },
+	  "one:2: 'scope': wanted agent, type" },
+};
+
+START_TEST(parts__name_the_file)
+{
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 20);
+	struct aqe_err e = AQE_ERR_INIT;
+	struct cache_config c;
+
+	ck_assert_fault(load_parts(a, SPLIT[_i].texts, NULL, &c, &e), AQE_E_MALFORMED, e,
+			SPLIT[_i].why);
+}
+END_TEST
+
+static void collect(void *self, const struct cache_setting *s)
+{
+	ck_assert_int_eq(aqe_buf_addf(self, "%s=%s %s:%u\n", s->name, s->value,
+				      s->file ? s->file : "-", s->line),
+			 0);
+}
+
+START_TEST(each__names_value_and_place)
+{
+	static const char *const TEXTS[] = {
+		"{\"backend\": \"redis\",\n\"redis\": {\n\"tls\": {\"caFile\": \"/ca\"}},"
+		" \"ttlMs\": 100,\n\"upstream\": {\"kind\": \"openai\", \"url\": \"https://h\","
+		" \"models\": [\"m\", \"n\"]},\n\"agents\": {\"a\": {\"gateway\": false,"
+		" \"models\": [\"m\"]}}}",
+		"u{\n\"ttlMs\": 80, \"maxSize\": 10000}", NULL
+	};
+	static const char *const HAS[] = {
+		"backend=redis one:1\n",
+		"ttlMs=80 two:2\n",
+		"maxSize=10000 two:2\n",
+		"maxBytes=268435456 -:0\n",
+		"gateway=no one:5\n",
+		"scope=type -:0\n",
+		"redis.port=6379 -:0\n",
+		"redis.tls.caFile=/ca one:3\n",
+		"upstream.kind=openai one:4\n",
+		"upstream.models=m one:5\n",
+		"upstream.batchSize=32 -:0\n",
+		"redis.fallback=yes -:0\n",
+		"upstream.header=authorization -",
+	};
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 20);
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(1 << 16);
+	struct aqe_err e = AQE_ERR_INIT;
+	struct cache_config c;
+	struct parts p;
+
+	parts_read(a, TEXTS, &p);
+	cache_config_init(&c);
+	ck_assert_ok(cache_config_load_parts(a, p.list, p.n, "a", &c, &e), e);
+	cache_config_each(&c, p.list, p.n, "a", collect, &b);
+	for (size_t i = 0; i < AQE_COUNT(HAS); i++)
+		ck_assert_msg(strstr(aqe_buf_str(&b), HAS[i]), "%s is not in\n%s", HAS[i],
+			      aqe_buf_str(&b));
+	ck_assert_ptr_null(strstr(aqe_buf_str(&b), "sqlite"));
+	ck_assert_ptr_null(strstr(aqe_buf_str(&b), "front"));
+}
+END_TEST
+
+/* ---- one table here, one in the policy's reader, one in its schema ---- */
+
+static const struct hard_policy_key *policy_key(const char *path)
+{
+	for (size_t i = 0; i < HARD_POLICY_KEYS_COUNT; i++)
+		if (strcmp(HARD_POLICY_KEYS[i].path, path) == 0)
+			return &HARD_POLICY_KEYS[i];
+	return NULL;
+}
+
+static const char *type_of(const struct cache_row *r)
+{
+	if (cache_row_is_text(r) || r->kind == CACHE_K_SCOPE || strcmp(r->name, "backend") == 0)
+		return "string";
+	if (r->kind == CACHE_K_OTHER)
+		return strcmp(r->name, "models") == 0 ? "array" : "object";
+	return r->kind == CACHE_K_BOOL ? "boolean" : "integer";
+}
+
+static void check_row(const struct aqe_json *object, const char *prefix, const struct cache_row *r)
+{
+	const bool text = cache_row_is_text(r);
+	const struct aqe_json *node, *low, *high;
+	const struct hard_policy_key *key;
+	uint64_t n = 0;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s.%s", prefix, r->name);
+	key = policy_key(path);
+	ck_assert_msg(key && strcmp(key->type, type_of(r)) == 0, "%s", path);
+	node = aqe_json_get(aqe_json_get(object, "properties"), r->name);
+	low = aqe_json_get(node, text ? "minLength" : "minimum");
+	high = aqe_json_get(node, text ? "maxLength" : "maximum");
+	ck_assert_msg(node, "%s", path);
+	if (r->max == 0 || aqe_json_get(node, "enum"))
+		return;
+	ck_assert_msg(aqe_json_to_u64(high, UINT64_MAX, &n) && n == r->max, "%s", path);
+	if (r->kind != CACHE_K_PATH && (low || r->min > 0))
+		ck_assert_msg(aqe_json_to_u64(low, UINT64_MAX, &n) && n == r->min, "%s", path);
+}
+
+START_TEST(tables__are_the_policys)
+{
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new((size_t)16 << 20);
+	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(1 << 20);
+	AQE_AUTO_FD int fd = open("hardening/policy.schema.json", O_RDONLY | O_CLOEXEC);
+	struct aqe_err e = AQE_ERR_INIT;
+	struct aqe_json *schema = NULL;
+	const struct aqe_json *cache;
+	size_t n = 0, keys = 0;
+
+	ck_assert_ok(aqe_fs_read_fd(fd, &text, &e), e);
+	ck_assert_ok(aqe_json_parse(a, text.p, text.len, &AQE_JSON_LIMITS_DEFAULT, &schema, &e), e);
+	cache = aqe_json_at(schema, "/properties/cache");
+	for (size_t i = 0; i < CACHE_CONFIG_TABLES_COUNT; i++) {
+		const struct cache_table *t = &CACHE_CONFIG_TABLES[i];
+		const struct aqe_json *object = cache;
+		char prefix[64] = "cache", pointer[128] = "";
+
+		for (const char *p = t->pointer; *p; p++)
+			snprintf(prefix + strlen(prefix), 3, "%c", *p == '/' ? '.' : *p);
+		if (strcmp(t->pointer, "/redis/tls") == 0)
+			object = aqe_json_at(cache, "/properties/redis/properties/tls");
+		else if (*t->pointer) {
+			snprintf(pointer, sizeof(pointer), "/properties%s", t->pointer);
+			object = aqe_json_at(cache, pointer);
+		}
+		for (size_t k = 0; k < t->n; k++, n++)
+			check_row(object, prefix, &t->row[k]);
+	}
+	for (size_t k = 0; k < CACHE_CONFIG_AGENT.n; k++, n++)
+		check_row(aqe_json_at(cache, "/properties/agents/additionalProperties"),
+			  "cache.agents.*", &CACHE_CONFIG_AGENT.row[k]);
+	for (size_t i = 0; i < HARD_POLICY_KEYS_COUNT; i++)
+		keys += aqe_starts(HARD_POLICY_KEYS[i].path, "cache.");
+	/* the policy's also has agents.* and the items of two lists */
+	ck_assert_uint_eq(keys, n + 3);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("config");
@@ -163,6 +461,13 @@ int main(void)
 	tcase_add_test(t, load__takes_everything);
 	tcase_add_loop_test(t, load__shows_the_place, 0, AQE_COUNT(FAULTS));
 	tcase_add_test(t, backend_name__names_all);
+	tcase_add_test(t, parts__are_put_together);
+	tcase_add_loop_test(t, parts__name_the_file, 0, AQE_COUNT(SPLIT));
+	tcase_add_test(t, user__tightens);
+	tcase_add_loop_test(t, user__cannot_loosen, 0, AQE_COUNT(LOOSER));
+	tcase_add_test(t, user__stands_alone);
+	tcase_add_test(t, each__names_value_and_place);
+	tcase_add_test(t, tables__are_the_policys);
 	suite_add_tcase(s, t);
 	return unit_run(s);
 }

@@ -35,7 +35,7 @@ static void start(const char *kind)
 	cfg.upstream.backoff_ms = 1;
 	store = fake_store_new(&s);
 	ck_assert_ok(cache_open_store(&s, &cfg, &clk.port, &cache, &e), e);
-	o = (struct cache_embed_opts){ cache, &cfg.upstream, up.port, up.gate };
+	o = (struct cache_embed_opts){ cache, &cfg.upstream, NULL, up.port, up.gate };
 	ck_assert_ok(cache_embedder_new(&o, &em, &e), e);
 }
 
@@ -198,15 +198,15 @@ START_TEST(models__have_revisions)
 	/* another process, after the model was pulled anew */
 	cache_embedder_free(em);
 	up.digest = "d2";
-	ck_assert_ok(cache_embedder_new(&(struct cache_embed_opts){ cache, &cfg.upstream, up.port,
-								    up.gate },
+	ck_assert_ok(cache_embedder_new(&(struct cache_embed_opts){ cache, &cfg.upstream, NULL,
+								    up.port, up.gate },
 					&em, &e),
 		     e);
 	ck_assert_uint_eq(want(CACHE_OLLAMA_EMBED, 0, 1).fetched, 1);
 	cache_embedder_free(em);
 	up.digest = NULL;
-	ck_assert_ok(cache_embedder_new(&(struct cache_embed_opts){ cache, &cfg.upstream, up.port,
-								    up.gate },
+	ck_assert_ok(cache_embedder_new(&(struct cache_embed_opts){ cache, &cfg.upstream, NULL,
+								    up.port, up.gate },
 					&em, &e),
 		     e);
 	ck_assert_fault(embed_some(CACHE_OLLAMA_EMBED, 0, 1, &got, &e), AQE_E_ABSENT, e,

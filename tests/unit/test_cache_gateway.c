@@ -66,8 +66,8 @@ static void start_with(const char *kind, struct cache_upstream upstream,
 	cfg.upstream.batch = 4;
 	cfg.upstream.backoff_ms = 1;
 	ck_assert_ok(cache_open(&cfg, NULL, &cache, &e), e);
-	ck_assert_ok(cache_embedder_new(&(struct cache_embed_opts){ cache, &cfg.upstream, upstream,
-								    up.gate },
+	ck_assert_ok(cache_embedder_new(&(struct cache_embed_opts){ cache, &cfg.upstream, NULL,
+								    upstream, up.gate },
 					&em, &e),
 		     e);
 	o.embedder = em;

@@ -39,6 +39,7 @@ static const struct {
 	{ { "p", "m", "", "\xff" }, { "p", "m", "", "\xfe" } },
 };
 
+/* U44 */
 START_TEST(key__is_injective)
 {
 	const char *const *a = PAIRS[_i].a, *const *b = PAIRS[_i].b;
@@ -52,9 +53,9 @@ END_TEST
 
 START_TEST(key__counts_every_part)
 {
-	const struct cache_key_parts base = { "p", "m", "r", 768, true, "a\0b", 3 };
-	struct cache_key_parts other[6] = { base, base, base, base, base, base };
-	struct cache_key k, x;
+	const struct cache_key_parts base = { NULL, "p", "m", "r", 768, true, "a\0b", 3 };
+	struct cache_key_parts other[8] = { base, base, base, base, base, base, base, base };
+	struct cache_key k, x, y;
 
 	other[0].dimension = 0;
 	other[1].dimension = 1536;
@@ -62,10 +63,16 @@ START_TEST(key__counts_every_part)
 	other[3].content = "a\0c";
 	other[4].len = 1; /* the bytes after a NUL count */
 	other[5].revision = NULL;
+	other[6].scope = "type:a"; /* the same text of another agent type */
+	other[7].scope = "type:b";
 	cache_key_make(&base, &k);
-	for (size_t i = 0; i < 6; i++) {
+	for (size_t i = 0; i < 8; i++) {
 		cache_key_make(&other[i], &x);
 		ck_assert(!cache_key_equal(&k, &x));
+		for (size_t j = 0; j < i; j++) {
+			cache_key_make(&other[j], &y);
+			ck_assert(!cache_key_equal(&x, &y));
+		}
 	}
 }
 END_TEST
@@ -88,7 +95,7 @@ END_TEST
 /* Keys are on disk: this value must never change. Computed with Python's hashlib and struct. */
 START_TEST(key__is_stable)
 {
-	const struct cache_key_parts p = { "ollama", "nomic-embed-text", "r1", 768, true, "hi", 2 };
+	struct cache_key_parts p = { NULL, "ollama", "nomic-embed-text", "r1", 768, true, "hi", 2 };
 	struct cache_key k, back;
 	char text[CACHE_KEY_TEXT];
 
@@ -96,6 +103,10 @@ START_TEST(key__is_stable)
 	cache_key_format(&k, text);
 	ck_assert_str_eq(text, "5ca0e6265671273944f5aae4ce3e890da05fd757d4477e1e1d171c5925bcb839");
 	ck_assert(cache_key_parse(text, &back) && cache_key_equal(&k, &back));
+	p.scope = "type:a";
+	cache_key_make(&p, &k);
+	cache_key_format(&k, text);
+	ck_assert_str_eq(text, "bafe41833f9e7e66424f2c6e8fc75961a4b16be9a198ff66ebbd104c4f7e3652");
 }
 END_TEST
 

@@ -153,25 +153,31 @@ START_TEST(key__depends_on_what_matters)
 		"\"base64\"}",
 		"{\"input\":\"\\u005b1]\",\"model\":\"m\",\"stream\":false}",
 	};
+	/* the same text of one agent type is another entry than of the next: U44 */
+	static const struct cache_source FROM[] = {
+		{ NULL, "p", "r", true },     { NULL, "p2", "r", true },
+		{ NULL, "p", "r2", true },    { NULL, "p", "r", false },
+		{ "type:a", "p", "r", true }, { "type:b", "p", "r", true },
+		{ "p", "r", "", true },
+	};
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 24);
-	struct cache_key k[10], other;
+	struct cache_key k[AQE_COUNT(ASK) + AQE_COUNT(FROM)], other;
 	struct cache_ask q;
 	size_t n = 0;
 
 	for (size_t i = 0; i < AQE_COUNT(ASK); i++) {
 		ck_assert_ok(ask(a, CACHE_OPENAI, ASK[i], &q), e);
-		cache_ask_key(&q, 0, "p", "r", true, &k[n++]);
+		cache_ask_key(&q, 0, &FROM[0], &k[n++]);
 	}
 	ck_assert_ok(ask(a, CACHE_OPENAI, ASK[0], &q), e);
-	cache_ask_key(&q, 0, "p2", "r", true, &k[n++]);
-	cache_ask_key(&q, 0, "p", "r2", true, &k[n++]);
-	cache_ask_key(&q, 0, "p", "r", false, &k[n++]);
+	for (size_t i = 1; i < AQE_COUNT(FROM); i++)
+		cache_ask_key(&q, 0, &FROM[i], &k[n++]);
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; j < i; j++)
 			ck_assert(!cache_key_equal(&k[i], &k[j]));
 	for (size_t i = 0; i < AQE_COUNT(SAME); i++) {
 		ck_assert_ok(ask(a, CACHE_OPENAI, SAME[i], &q), e);
-		cache_ask_key(&q, 0, "p", "r", true, &other);
+		cache_ask_key(&q, 0, &FROM[0], &other);
 		ck_assert(cache_key_equal(&other, &k[0]));
 	}
 }

@@ -207,6 +207,34 @@ START_TEST(show__effective_names_file_and_line)
 }
 END_TEST
 
+START_TEST(show__has_the_cache)
+{
+	const struct aqe_json *root;
+
+	put("c.json", "{\"version\":1,\n\"cache\":{\"backend\":\"memory\",\n\"agents\":"
+		      "{\"qe-test-writer\":{\"gateway\":false}}}}");
+	ck_assert_int_eq(RUN("show", "-e", "qe-test-writer", "--policy", path("c.json")),
+			 SHIM_EXIT_OK);
+	ck_has(&out, "cache         backend: memory");
+	ck_has(&out, "c.json:2\n");
+	ck_has(&out, "gateway: no");
+	ck_has(&out, "c.json:3\n");
+	ck_assert_int_eq(RUN("show", "-e", "default", "--format", "json", "--policy",
+			     path("c.json")),
+			 SHIM_EXIT_OK);
+	root = json();
+	ck_assert_str_eq(aqe_json_str(aqe_json_at(root, "/cache/gateway/value")), "yes");
+	ck_assert_str_eq(aqe_json_str(aqe_json_at(root, "/cache/ttlMs/where/file")), "built-in");
+	put("c.json", "{\"version\":1,\n\"cache\":{\"backend\":\"sqlite\"}}");
+	ck_assert_int_eq(RUN("show", "--policy", path("c.json")), SHIM_EXIT_UNDECIDED);
+	ck_has(&err, "c.json:2: the back end 'sqlite' without its section");
+	put("c.json", "{\"version\":1,\"cache\":{\"backend\":\"memory\",\n\"agents\":"
+		      "{\"qe-test-righter\":{}}}}");
+	ck_assert_int_eq(RUN("show", "--policy", path("c.json")), SHIM_EXIT_UNDECIDED);
+	ck_has(&err, "c.json:2: '/cache/agents/qe-test-righter' is no agent type");
+}
+END_TEST
+
 START_TEST(show__as_json)
 {
 	const struct aqe_json *root;
@@ -617,6 +645,7 @@ int main(void)
 	tcase_add_loop_test(t, usage__is_one_line_and_its_status, 0, (int)AQE_COUNT(usages));
 	tcase_add_test(t, help__is_there_for_each);
 	tcase_add_test(t, show__effective_names_file_and_line);
+	tcase_add_test(t, show__has_the_cache);
 	tcase_add_test(t, show__as_json);
 	tcase_add_test(t, show__of_a_bad_policy_says_where);
 	tcase_add_loop_test(t, check__answers_as_the_service, 0, (int)AQE_COUNT(checks));
