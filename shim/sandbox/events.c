@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -165,4 +166,67 @@ int shim_event_write(const struct shim_box *b, const struct shim_event *ev, stru
 		first = append_line(b, &line, e);
 	rc = record(b, ev, first < 0 ? NULL : e);
 	return first < 0 ? first : rc;
+}
+
+/* ---- reading it back ---- */
+
+void shim_event_history_line(const struct shim_box *b, const char *line, size_t len,
+			     struct shim_event_history *h)
+{
+	AQE_AUTO_ARENA struct aqe_arena *a = NULL;
+	struct aqe_json *root = NULL;
+	const char *event = NULL, *sandbox = NULL;
+	uint64_t start = 0;
+
+	/* most lines are of other sandboxes */
+	if (!memmem(line, len, b->name, strlen(b->name)))
+		return;
+	a = aqe_arena_new(ARENA_MAX);
+	if (!a || aqe_json_parse(a, line, len, &AQE_JSON_LIMITS_DEFAULT, &root, NULL) < 0 ||
+	    aqe_json_get_str(root, "sandbox", &sandbox, NULL) != 1 ||
+	    aqe_json_get_str(root, "event", &event, NULL) != 1 || !aqe_str_eq(sandbox, b->name))
+		return;
+	if (aqe_str_eq(event, KINDS[SHIM_EVENT_CREATED].name)) {
+		*h = (struct shim_event_history){ 0, false }; /* before: another of that name */
+	} else if (aqe_str_eq(event, KINDS[SHIM_EVENT_STARTED].name)) {
+		if (aqe_json_get_u64(root, "start", UINT32_MAX, &start, NULL) == 1)
+			h->starts = (uint32_t)start;
+		h->ended = false;
+	} else if (aqe_str_eq(event, KINDS[SHIM_EVENT_STOPPED].name)) {
+		h->ended = true;
+	}
+}
+
+static int read_history(const struct shim_box *b, const char *name, struct shim_event_history *h,
+			struct aqe_err *e)
+{
+	AQE_AUTO_FILE FILE *in = NULL;
+	AQE_AUTO_FREE char *line = NULL;
+	AQE_AUTO_FD int fd = -1;
+	size_t cap = 0;
+	ssize_t n;
+	int rc = aqe_fs_open_beneath(b->place->fd, name, O_RDONLY, 0, &fd, e);
+
+	if (rc < 0)
+		return rc == AQE_E_ABSENT ? 0 : rc;
+	in = fdopen(fd, "r");
+	if (!in)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
+	(void)AQE_TAKE_FD(fd); /* the stream's */
+	/* a line is as long as the file at most, and that has a limit */
+	while ((n = getline(&line, &cap, in)) > 0)
+		shim_event_history_line(b, line, (size_t)n, h);
+	return ferror(in) ? aqe_err_set(e, AQE_E_SYS, errno, "read the events") : 0;
+}
+
+int shim_event_history(const struct shim_box *b, struct shim_event_history *ret, struct aqe_err *e)
+{
+	struct shim_event_history h = { 0, false };
+	int rc = read_history(b, SHIM_EVENTS_OLD, &h, e);
+
+	if (rc == 0)
+		rc = read_history(b, SHIM_EVENTS_FILE, &h, e);
+	if (rc == 0)
+		*ret = h;
+	return rc;
 }

@@ -49,4 +49,17 @@ void shim_event_line(const struct shim_box *b, const struct shim_event *ev, int6
 AQE_MUST_CHECK int shim_event_write(const struct shim_box *b, const struct shim_event *ev,
 				    struct aqe_err *e);
 
+/* What the file says of a sandbox since it was created: a monitor that takes over after another was
+ * killed tells nothing twice. */
+struct shim_event_history {
+	uint32_t starts; /* number of the last "started"; 0: none */
+	bool ended;      /* a "stopped" follows it */
+};
+/* Lines that are no events of ours, or cut off, are passed over. */
+AQE_MUST_CHECK int shim_event_history(const struct shim_box *b, struct shim_event_history *ret,
+				      struct aqe_err *e);
+/* One line, of any sandbox, with or without its newline. Exposed for tests. */
+void shim_event_history_line(const struct shim_box *b, const char *line, size_t len,
+			     struct shim_event_history *h);
+
 #endif

@@ -29,6 +29,11 @@ const struct shim_field SHIM_LAST_FIELDS[] = {
 	{ NULL, SHIM_FIELD_STR, 0 },
 };
 
+const struct shim_field SHIM_BEGUN_FIELDS[] = {
+	{ "start", SHIM_FIELD_U32, offsetof(struct shim_begun, start) },
+	{ NULL, SHIM_FIELD_STR, 0 },
+};
+
 static int64_t now_s(void)
 {
 	return (int64_t)time(NULL);
@@ -69,12 +74,14 @@ static void set_error(struct shim_monitor *m, const char *text)
 
 /* ---- the instance ---- */
 
-static void instance_new(struct shim_monitor *m)
+/* Told before it is on disk that it was: who finds the line without the state (take_over()) does
+ * not tell it again. */
+static void instance_new(struct shim_monitor *m, uint32_t start)
 {
 	struct shim_event ev = SHIM_EVENT_INIT(SHIM_EVENT_STARTED);
 
 	m->present = true;
-	m->seen.starts++;
+	m->seen.starts = start;
 	m->seen.started_s = now_s();
 	m->seen.ended_s = 0;
 	m->seen.exit_code = -1;
@@ -86,33 +93,55 @@ static void instance_new(struct shim_monitor *m)
 	shim_monitor_watch_begin(m);
 }
 
+/* A start that went well and was not told yet: the container may have ended before anybody looked,
+ * the call may have been given up a moment too late, or an earlier monitor may have been killed. */
+static bool look_begun(struct shim_monitor *m)
+{
+	struct shim_begun begun = { 0 };
+
+	if (shim_fields_load(m->box->arena, SHIM_BEGUN_FIELDS, m->box->fd, SHIM_BEGUN_FILE, &begun,
+			     NULL) < 0 ||
+	    begun.start <= m->seen.starts)
+		return false;
+	instance_new(m, begun.start);
+	return true;
+}
+
+static pid_t read_pid(struct shim_monitor *m)
+{
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(32);
+	char digits[16];
+	uint64_t pid = 0;
+
+	if (aqe_fs_read_beneath(m->box->fd, "pid", AQE_FS_REGULAR, &b, NULL) < 0)
+		return 0;
+	(void)snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(aqe_buf_str(&b), "\n"),
+		       aqe_buf_str(&b));
+	return aqe_parse_u64(digits, INT32_MAX, &pid) ? (pid_t)pid : 0;
+}
+
 /* The driver asks for the pid after a start, and to adopt. */
 static int instance(void *arg, pid_t *ret_pid)
 {
 	struct shim_monitor *m = arg;
-	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(32);
-	char digits[16];
-	uint64_t pid = 0, start = 0;
-
 	bool fresh = shim_supervisor_machine(m->sup)->state == SHIM_SUP_STARTING;
+	bool other;
+	uint64_t start = 0;
+	pid_t pid = read_pid(m);
 
-	m->seen.pid = 0;
-	if (aqe_fs_read_beneath(m->box->fd, "pid", AQE_FS_REGULAR, &b, NULL) < 0) {
-		if (fresh) /* it has ended already */
-			instance_new(m);
-		return AQE_E_ABSENT;
-	}
-	(void)snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(aqe_buf_str(&b), "\n"),
-		       aqe_buf_str(&b));
-	if (!aqe_parse_u64(digits, INT32_MAX, &pid) || pid == 0)
-		return AQE_E_MALFORMED;
-	if (aqe_proc_start_time((pid_t)pid, &start, NULL) < 0)
+	if (pid > 0 && aqe_proc_start_time(pid, &start, NULL) < 0)
 		start = 0; /* a zombie of ours still is what we wait for */
+	/* alive, and not the one the earlier monitor knew */
+	other = pid > 0 && start > 0 &&
+		(m->seen.pid != (uint32_t)pid || m->seen.pid_start != start);
 	m->seen.pid = (uint32_t)pid;
 	m->seen.pid_start = start;
-	*ret_pid = (pid_t)pid;
-	if (fresh)
-		instance_new(m);
+	/* without the mark (a full disk) it was told that it went well, or is seen to run */
+	if (!look_begun(m) && !m->present && (fresh || other))
+		instance_new(m, m->seen.starts + 1);
+	if (pid == 0)
+		return AQE_E_ABSENT; /* it has ended already */
+	*ret_pid = pid;
 	return 0;
 }
 
@@ -146,6 +175,7 @@ static void ended_unseen(struct shim_monitor *m)
 {
 	struct shim_last last = { -1, false };
 
+	(void)look_begun(m); /* it began unseen, too */
 	if (!m->present)
 		return; /* seen already */
 	if (shim_fields_load(m->box->arena, SHIM_LAST_FIELDS, m->box->fd, SHIM_LAST_FILE, &last,
@@ -168,7 +198,8 @@ static bool ended(void *arg, int status)
 		ended_unseen(m);
 		return aqe_str_eq(m->box->plan.restart, "no");
 	}
-	instance_gone(m, code_of(status));
+	if (m->present) /* not told already */
+		instance_gone(m, code_of(status));
 	return aqe_str_eq(m->box->plan.restart, "no") || status == 0;
 }
 
@@ -199,6 +230,8 @@ static void tell_failed(struct shim_monitor *m, const struct shim_sup_action *a)
 
 	if (a->why == SHIM_SUP_WHY_NOT_ALIVE || a->why == SHIM_SUP_WHY_LOST)
 		ended_unseen(m);
+	else
+		(void)look_begun(m); /* started, told before what follows */
 	if (!m->error[0] && a->why != SHIM_SUP_WHY_EXITED)
 		set_error(m, shim_sup_why_name(a->why));
 	if (a->why == SHIM_SUP_WHY_EXITED)
@@ -305,8 +338,17 @@ static int call(void *arg, enum shim_command_verb verb)
 {
 	static const char *const VERBS[SHIM_COMMAND_VERBS] = { "start", "alive", "stop" };
 	struct shim_monitor *m = arg;
+	struct shim_begun begun = { m->seen.starts + 1 };
+	int rc;
 
-	return shim_monitor_call(m->box, VERBS[verb]);
+	if (verb == SHIM_COMMAND_START) /* how an earlier one ended */
+		(void)unlinkat(m->box->fd, SHIM_LAST_FILE, 0);
+	rc = shim_monitor_call(m->box, VERBS[verb]);
+	/* it runs: a mark that cannot be made costs no more than instance() can make good */
+	if (verb == SHIM_COMMAND_START && rc == SHIM_COMMAND_OK)
+		(void)!shim_fields_save(SHIM_BEGUN_FIELDS, m->box->fd, SHIM_BEGUN_FILE, &begun,
+					NULL);
+	return rc;
 }
 
 static int make_supervisor(struct shim_monitor *m, struct aqe_err *e)
@@ -339,6 +381,33 @@ static int make_supervisor(struct shim_monitor *m, struct aqe_err *e)
 	return rc < 0 ? rc : shim_supervisor_new(&o, d, &m->sup, e);
 }
 
+/* An earlier monitor was killed: what it told is in the events, what it saw in its last state. */
+static int take_over(struct shim_monitor *m, struct aqe_err *e)
+{
+	struct shim_event_history h = { 0, false };
+	int rc;
+	bool runs = shim_supervisor_machine(m->sup)->running;
+
+	if (!runs && m->seen.pid == 0)
+		return 0;
+	rc = shim_event_history(m->box, &h, e);
+	if (rc < 0)
+		return rc;
+	m->present = m->seen.pid > 0;
+	if (h.starts > m->seen.starts) {
+		m->seen.starts = h.starts;
+		m->present = true;
+	}
+	if (h.ended && h.starts >= m->seen.starts)
+		m->present = false;
+	if (runs)
+		return 0; /* the first answer of alive() decides */
+	ended_unseen(m);  /* the machine was booted since, or the monitor killed while it stopped */
+	m->seen.pid = 0;
+	shim_monitor_save(m);
+	return 0;
+}
+
 static int set_up(struct shim_monitor *m, struct aqe_err *e)
 {
 	int rc = shim_loop_new(&m->loop, e);
@@ -353,9 +422,7 @@ static int set_up(struct shim_monitor *m, struct aqe_err *e)
 		rc = watch_wishes(m, e);
 	if (rc == 0)
 		rc = shim_box_want(m->box, &m->want, e);
-	/* what an earlier monitor saw running */
-	m->present = rc == 0 && m->seen.pid > 0;
-	return rc;
+	return rc == 0 ? take_over(m, e) : rc;
 }
 
 static void tear_down(struct shim_monitor *m)

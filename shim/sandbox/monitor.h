@@ -24,4 +24,12 @@ struct shim_last {
 };
 extern const struct shim_field SHIM_LAST_FIELDS[];
 
+/* That a start went well: written by the call itself before it answers, so that neither the death
+ * of the monitor nor that of the container leaves a start untold. */
+#define SHIM_BEGUN_FILE "begun.json"
+struct shim_begun {
+	uint32_t start; /* the number of it, from 1 */
+};
+extern const struct shim_field SHIM_BEGUN_FIELDS[];
+
 #endif
