@@ -24,6 +24,12 @@ const struct shim_engine_ops *shim_engine_find(const char *name)
 	return NULL;
 }
 
+bool shim_engine_is_verdict(const char *msg)
+{
+	return strstr(msg, "refused: ") && !strstr(msg, "another process is creating this") &&
+	       !strstr(msg, "already exists");
+}
+
 int shim_engine_shim_path(struct aqe_arena *a, const char **ret, struct aqe_err *e)
 {
 	static const char *const USUAL[] = { "/usr/local/bin/aqe-shim", "/usr/bin/aqe-shim" };

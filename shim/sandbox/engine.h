@@ -54,6 +54,10 @@ extern const struct shim_engine_ops SHIM_ENGINE_OCI;
 extern const struct shim_engine_ops SHIM_ENGINE_PODMAN;
 extern const struct shim_engine_ops SHIM_ENGINE_DOCKER;
 
+/* Are these words of the shim a verdict of the policy? An id that another call still holds is none:
+ * that passes by itself. */
+bool shim_engine_is_verdict(const char *msg);
+
 /* Absolute path of aqe-shim: AQE_SHIM, or the one beside our own program, or the usual places. */
 AQE_MUST_CHECK int shim_engine_shim_path(struct aqe_arena *a, const char **ret, struct aqe_err *e);
 

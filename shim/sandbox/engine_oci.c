@@ -85,14 +85,6 @@ static int call(struct shim_box *b, const struct words *w, struct aqe_proc_opts 
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* What the shim writes for a verdict; but an id that another call still holds is no verdict: that
- * passes by itself. */
-static bool is_verdict(const char *msg)
-{
-	return strstr(msg, "refused: ") && !strstr(msg, "another process is creating this") &&
-	       !strstr(msg, "already exists");
-}
-
 /* The runtime's own words for a failure: the last "msg" of its log. */
 static int explain(struct shim_box *b, const char *verb, struct aqe_err *e)
 {
@@ -111,7 +103,8 @@ static int explain(struct shim_box *b, const char *verb, struct aqe_err *e)
 	}
 	if (!msg)
 		return aqe_err_set(e, AQE_E_UNKNOWN, 0, "%s failed and did not say why", verb);
-	return aqe_err_set(e, is_verdict(msg) ? AQE_E_REFUSED : AQE_E_UNKNOWN, 0, "%.480s", msg);
+	return aqe_err_set(e, shim_engine_is_verdict(msg) ? AQE_E_REFUSED : AQE_E_UNKNOWN, 0,
+			   "%.480s", msg);
 }
 
 /* A verb with nothing on its streams. */

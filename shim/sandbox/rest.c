@@ -11,6 +11,7 @@
 #include "shim/aqe/http.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
+#include "shim/sandbox/engine.h"
 
 #define BODY_MAX   ((size_t)16 << 20)
 #define TIMEOUT_MS 30000
@@ -222,7 +223,7 @@ int shim_rest_fault(const struct shim_rest *r, const char *doing, int status,
 				   status);
 	/* the engine's frame around the shim's words says nothing more */
 	shim = strstr(text, "refused: ");
-	if (shim)
+	if (shim && shim_engine_is_verdict(shim))
 		return aqe_err_set(e, AQE_E_REFUSED, 0, "aqe-shim: %.480s", shim);
 	return aqe_err_set(e, status == 404 ? AQE_E_ABSENT : AQE_E_UNKNOWN, 0, "%s: %s: %.400s",
 			   r->engine, doing, text);
