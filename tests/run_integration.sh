@@ -60,6 +60,8 @@ rows=$(
 1 none - egress
 1 podman-root crun egress_containers
 1 podman-user crun egress_containers
+1 podman-root runc egress_containers ^(curl|nothing|the service)
+2 docker runc egress_containers ^(curl|nothing|the service)
 2 docker-remap runc egress_containers
 1 none - cache
 1 none - policy_serve

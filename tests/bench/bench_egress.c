@@ -4,7 +4,8 @@
  *   bench_egress setups PROXY TARGET SECONDS    CONNECT, one byte each way, close; 8 at a time
  *   bench_egress bulk PROXY TARGET SECONDS N    bytes from the origin through N tunnels
  *   bench_egress http PROXY TARGET SECONDS      GETs on 16 kept connections
- * PROXY is ADDR:PORT; "-" is no proxy. Prints "OPERATIONS SECONDS P99_MS" (bulk: BYTES). */
+ * PROXY is ADDR:PORT; "-" is no proxy. TARGET is ADDR:PORT or ADDR:PORT=NAME:PORT: what a proxy is
+ * asked for. Prints "OPERATIONS SECONDS P99_MS" (bulk: BYTES). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -22,6 +23,7 @@
 
 #define CONNS_MAX   16
 #define SETUPS      8
+#define HTTP_FDS    64
 #define SAMPLES_MAX 2000000
 #define BUFFER      262144
 #define EVENTS      64
@@ -278,18 +280,28 @@ static void bulk(struct load *l, unsigned n)
 	report(l, bytes, start);
 }
 
+/* Asks on a new connection in the place of one that was closed: tinyproxy keeps none. */
+static void ask_anew(const struct load *l, int ep, double *begun)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	ev.data.fd = dial(l->direct ? &l->target : &l->proxy);
+	if (*begun == 0)
+		*begun = now();
+	if (ev.data.fd >= HTTP_FDS || epoll_ctl(ep, EPOLL_CTL_ADD, ev.data.fd, &ev) < 0)
+		_exit(1);
+	send_all(ev.data.fd, l->get, strlen(l->get));
+}
+
 static void http(struct load *l)
 {
-	struct epoll_event ev = { .events = EPOLLIN }, got[CONNS_MAX];
+	struct epoll_event got[CONNS_MAX];
 	int ep = epoll_create1(EPOLL_CLOEXEC);
-	double start = now(), begun[1024] = { 0 };
+	double start = now(), begun[HTTP_FDS] = { 0 };
+	size_t closed = 0;
 
-	for (int i = 0; i < CONNS_MAX; i++) {
-		ev.data.fd = dial(l->direct ? &l->target : &l->proxy);
-		begun[ev.data.fd] = now();
-		send_all(ev.data.fd, l->get, strlen(l->get));
-		(void)epoll_ctl(ep, EPOLL_CTL_ADD, ev.data.fd, &ev);
-	}
+	for (int i = 0; i < CONNS_MAX; i++)
+		ask_anew(l, ep, &begun[ep + 1 + i]);
 	while (now() < l->until) {
 		int k = epoll_wait(ep, got, CONNS_MAX, 100);
 
@@ -297,17 +309,23 @@ static void http(struct load *l)
 			int fd = got[i].data.fd;
 			ssize_t m = recv(fd, buffer, 4096, MSG_DONTWAIT);
 
-			/* The whole answer comes at once: it is small. */
-			if (m < 13 || memcmp(buffer + m - 13, "hello, world\n", 13) != 0) {
-				if (m > 0)
-					continue;
-				(void)fprintf(stderr, "bench_egress: closed\n");
-				_exit(1);
+			if (m <= 0) {
+				(void)close(fd); /* its number is the next connection's */
+				closed++;
+				ask_anew(l, ep, &begun[fd]);
+				continue;
 			}
+			/* The whole answer comes at once: it is small. */
+			if (m < 13 || memcmp(buffer + m - 13, "hello, world\n", 13) != 0)
+				continue;
 			sample(l, begun[fd]);
 			begun[fd] = now();
-			send_all(fd, l->get, strlen(l->get));
+			(void)send(fd, l->get, strlen(l->get), MSG_NOSIGNAL);
 		}
+	}
+	if (closed > l->n + CONNS_MAX) {
+		(void)fprintf(stderr, "bench_egress: closed\n");
+		_exit(1);
 	}
 	report(l, (double)l->n, start);
 }
@@ -316,6 +334,7 @@ int main(int argc, char **argv)
 {
 	struct load l;
 	uint64_t seconds = 0, n = 1;
+	char *name;
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (argc == 3 && aqe_str_eq(argv[1], "origin"))
@@ -324,14 +343,19 @@ int main(int argc, char **argv)
 	    (argc > 5 && !aqe_parse_u64(argv[5], CONNS_MAX, &n)))
 		return 2;
 	memset(&l, 0, sizeof(l));
+	name = strchr(argv[3], '=');
+	if (name)
+		*name++ = '\0';
+	else
+		name = argv[3];
 	l.direct = aqe_str_eq(argv[2], "-");
 	if (!l.direct)
 		l.proxy = parse_place(argv[2]);
 	l.target = parse_place(argv[3]);
 	(void)snprintf(l.connect, sizeof(l.connect), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n",
-		       argv[3], argv[3]);
+		       name, name);
 	(void)snprintf(l.get, sizeof(l.get), "GET %s%s/ HTTP/1.1\r\nHost: %s\r\n\r\n",
-		       l.direct ? "" : "http://", l.direct ? "" : argv[3], argv[3]);
+		       l.direct ? "" : "http://", l.direct ? "" : name, name);
 	l.samples = calloc(SAMPLES_MAX, sizeof(l.samples[0]));
 	if (!l.samples)
 		return 1;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# make bench: in-process costs, then aqe-shim paired with bare crun and runc, against the budgets.
+# make bench: in-process costs, the egress service paired with other proxies, then aqe-shim paired with bare
+# crun and runc, against the budgets.
 # BENCH_ROUNDS=40 sets how many lives of a container each variant gets.  BENCH_ROWS=1000000: rows of the audit log.
 set -euo pipefail
 
@@ -57,5 +58,6 @@ bench_cache || rc=1
 log=$(mktemp -d "$PWD/build/bench-audit-XXXXXX")
 build/release/bench/bench_audit "$log" "${BENCH_ROWS:-1000000}" || rc=1
 rm -r "$log"
+tests/bench/egress.sh || rc=1
 tests/setup/sandbox.sh "$PWD/tests/bench/run.sh" --inside || rc=1
 exit "$rc"

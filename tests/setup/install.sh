@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs the Debian packages the project needs: install.sh [--for build|demo|test]
+# Installs the Debian packages the project needs: install.sh [--for build|demo|test|bench]
 # Idempotent and silent; touches the network only when a package is missing.
 set -euo pipefail
 
@@ -9,7 +9,7 @@ level="test"
 while [ $# -gt 0 ]; do
 	case $1 in
 	--for)
-		[ $# -ge 2 ] || { echo "install.sh: --for needs build, demo or test" >&2; exit 2; }
+		[ $# -ge 2 ] || { echo "install.sh: --for needs build, demo, test or bench" >&2; exit 2; }
 		level=$2
 		shift 2
 		;;
@@ -27,15 +27,17 @@ case $level in
 build) levels="build" ;;
 demo) levels="build demo" ;;
 test) levels="build demo test" ;;
+bench) levels="bench" ;;
 *)
-	echo "install.sh: unknown level '$level': build, demo or test" >&2
+	echo "install.sh: unknown level '$level': build, demo, test or bench" >&2
 	exit 2
 	;;
 esac
 
 wanted() {
-	local lv pkg
-	while read -r lv pkg; do
+	local lv pkg program
+	while read -r lv pkg program; do
+		[ -z "$program" ] || ! command -v "$program" >/dev/null || continue
 		case " $levels " in
 		*" $lv "*) echo "$pkg" ;;
 		esac

@@ -4,15 +4,17 @@
 
 MODE http: HTTP/1.1; the path says what to answer (see answer()).
 MODE echo: sends "ORIGIN:" and then everything back.
-MODE tls:CERT:KEY: TLS, answers each connection with "tls ADDRESS".
+MODE tls:CERT:KEY: TLS; answers what git, pip and npm ask for (see things()), else with "tls ADDRESS".
 Every connection and every request head and body is one JSON line of LOG.
 """
+import io
 import json
 import socket
 import ssl
 import sys
 import threading
 import time
+import zipfile
 
 lock = threading.Lock()
 
@@ -104,12 +106,39 @@ def serve_echo(conn, address, log):
     conn.shutdown(socket.SHUT_WR)
 
 
+def wheel():
+    """The smallest package that pip takes."""
+    data = io.BytesIO()
+    info = "aqe_thing-1.0.dist-info/"
+    with zipfile.ZipFile(data, "w") as z:
+        z.writestr(info + "METADATA", "Metadata-Version: 2.1\nName: aqe-thing\nVersion: 1.0\n")
+        z.writestr(info + "WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        z.writestr(info + "RECORD", "")
+    return data.getvalue()
+
+
+def things(path):
+    """(type, body) of a repository with one branch, and of a package."""
+    name = "aqe_thing-1.0-py3-none-any.whl"
+    version = {"name": "aqe-thing", "version": "1.0.0"}
+    return {
+        "/repo.git/info/refs?service=git-upload-pack": ("text/plain", b"1" * 40 + b"\trefs/heads/main\n"),
+        "/repo.git/HEAD": ("text/plain", b"ref: refs/heads/main\n"),
+        "/simple/aqe-thing/": ("text/html", b'<!DOCTYPE html><html><body><a href="/%s">%s</a></body></html>' % ((name.encode(),) * 2)),
+        "/" + name: ("application/octet-stream", wheel()),
+        "/aqe-thing": ("application/json", json.dumps(
+            {"name": "aqe-thing", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}).encode()),
+    }.get(path)
+
+
 def serve_tls(conn, address, log, context):
     with context.wrap_socket(conn, server_side=True) as tls:
         data = tls.recv(65536)
         note(log, at=address, head=data.decode("latin-1"), sni=getattr(tls, "seen", None))
-        text = ("tls %s\n" % address).encode()
-        tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(text), text))
+        path = (data.split(b" ") + [b""])[1].decode("latin-1")
+        kind, text = things(path) or ("text/plain", ("tls %s\n" % address).encode())
+        tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" %
+                    (kind.encode(), len(text), text))
 
 
 def serve(conn, address, port, mode, log, context):
@@ -137,7 +166,7 @@ def listen(address, port, mode, log):
     while True:
         conn, _ = s.accept()
         conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        threading.Thread(target=serve, args=(conn, address, port, mode, log, context), daemon=True).start()
+        threading.Thread(target=serve, args=(conn, conn.getsockname()[0], port, mode, log, context), daemon=True).start()
 
 
 def main():
