@@ -106,6 +106,7 @@ struct netpol_h1_request {
 	struct netpol_h1_span host; /* bytes of the decision's host, [] kept; not yet canonical */
 	uint16_t port;              /* 0: none was written */
 	struct netpol_h1_span path; /* path and query as sent; may be empty or start with '?' */
+	const char *base;           /* put before the path when it goes on; NULL: nothing */
 	struct netpol_h1_span
 		host_field; /* host part of the Host field; n = 0 when there is none */
 	bool connect;

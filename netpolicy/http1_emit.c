@@ -38,8 +38,10 @@ static void put_body_framing(struct aqe_buf *b, enum netpol_h1_body body, uint64
 /* OPTIONS for a host without a path is "*" to that host (RFC 9112 3.2.4). */
 static void put_target(struct aqe_buf *b, const char *p, const struct netpol_h1_request *r)
 {
-	if (r->path.n == 0)
-		(void)aqe_buf_putc(b, r->options ? '*' : '/');
+	if (r->base && *r->base)
+		(void)aqe_buf_puts(b, r->base);
+	else if (r->path.n == 0)
+		(void)aqe_buf_putc(b, r->options && !r->base ? '*' : '/');
 	else if (p[r->path.at] != '/')
 		(void)aqe_buf_putc(b, '/');
 	put(b, p, r->path);

@@ -10,6 +10,7 @@
 
 #include "netpolicy/address.h"
 #include "netpolicy/limiter.h"
+#include "netpolicy/policy_gateway.h"
 #include "netpolicy/rules.h"
 #include "shim/core/arena.h"
 #include "shim/core/buf.h"
@@ -28,20 +29,6 @@ struct netpol_limits {
 	uint32_t connect_ms, header_ms, first_byte_ms;
 	uint32_t idle_s, lifetime_s;
 	uint64_t bytes_up, bytes_down; /* of one tunnel */
-};
-
-/* http://127.0.0.1:3129/NAME/... */
-struct netpol_gateway {
-	const char *name;            /* [a-z0-9-] */
-	const char *upstream;        /* "https://api.example.com/v1", no trailing slash */
-	const char *credential_file; /* absolute path outside the container, or NULL */
-	const char *header;          /* the header that carries it, "authorization" */
-	const char *prefix;          /* put before it, "Bearer ", or "" */
-	const char *const *types;    /* agent types that have it; n_types 0: all */
-	size_t n_types;
-	bool has_rate;
-	struct netpol_rate rate;
-	struct netpol_where where;
 };
 
 /* What can be set for an agent type; domains and prefixes have places of their own too. */

@@ -108,6 +108,17 @@ static struct aqe_json *emit_type(struct tree *t, const struct netpol_type *type
 	return o;
 }
 
+static void put_list(struct tree *t, struct aqe_json *o, const char *key, const char *const *list,
+		     size_t n)
+{
+	struct aqe_json *v = n > 0 ? aqe_json_new_array(t->a) : NULL;
+
+	for (size_t i = 0; i < n; i++)
+		append(t, v, list[i]);
+	if (n > 0)
+		put(t, o, key, v);
+}
+
 static struct aqe_json *emit_gateway(struct tree *t, const struct netpol_gateway *g,
 				     const struct netpol_type *only)
 {
@@ -115,6 +126,7 @@ static struct aqe_json *emit_gateway(struct tree *t, const struct netpol_gateway
 
 	put_str(t, o, "upstream", g->upstream);
 	put_str(t, o, "credentialFile", g->credential_file);
+	put_str(t, o, "caFile", g->ca_file);
 	put_str(t, o, "header", g->header);
 	put_str(t, o, "prefix", g->prefix);
 	if (g->n_types) {
@@ -126,6 +138,11 @@ static struct aqe_json *emit_gateway(struct tree *t, const struct netpol_gateway
 		}
 		put(t, o, "types", types);
 	}
+	put_list(t, o, "methods", g->methods, g->n_methods);
+	put_list(t, o, "paths", g->paths, g->n_paths);
+	put_u64(t, o, "timeoutMs", g->timeout_ms);
+	put_u64(t, o, "maxRequestBytes", g->max_request);
+	put_u64(t, o, "maxResponseBytes", g->max_response);
 	if (g->has_rate)
 		put(t, o, "rate", emit_rate(t, &g->rate));
 	return o;

@@ -2,6 +2,7 @@
 /* Members of the section that belong to no agent type: gateways, cluster, upstream proxy. */
 #include <string.h>
 
+#include "netpolicy/gateway.h"
 #include "netpolicy/policy_int.h"
 #include "shim/core/text.h"
 
@@ -10,6 +11,12 @@
 #define PREFIX_MAX  64
 #define TIMEOUT_MAX 60000
 #define HTTPS       "https://"
+#define HTTPS_PORT  443
+#define LIST_MAX    64 /* methods or paths of a gateway */
+#define SILENCE_MS  600000
+#define SILENCE_MAX 3600000
+#define BYTES_MAX   ((uint64_t)1 << 40)
+#define REQUEST_MAX ((uint64_t)32 << 20)
 
 /* ---- texts ---- */
 
@@ -44,7 +51,8 @@ static bool upstream_ok(const char *s)
 	if (!aqe_starts(s, HTTPS) || strlen(s) > URL_MAX)
 		return false;
 	n = strcspn(host, "/");
-	return host_port_ok(host, n, false) && path_ok(host + n) && !aqe_ends(s, "/");
+	return host_port_ok(host, n, false) && path_ok(host + n) && !aqe_ends(s, "/") &&
+	       netpol_gateway_path_ok(host + n, strlen(host + n));
 }
 
 /* Names that say how a message is framed, or whom it is for, are not the policy's to set. */
@@ -166,15 +174,99 @@ static int read_gateway_rate(const struct netpol_build *b, const struct aqe_json
 	return rc;
 }
 
+/* The upstream's pieces; its text was judged already. */
+static void split_upstream(struct netpol_gateway *g)
+{
+	const char *host = g->upstream + strlen(HTTPS), *port = NULL;
+	size_t n = strcspn(host, "/"), host_n = 0, port_n = 0;
+
+	netpol_authority_split(host, n, &host_n, &port, &port_n);
+	(void)netpol_host_parse(host, host_n, &g->host, NULL);
+	g->port = HTTPS_PORT;
+	if (port)
+		(void)netpol_port_parse(port, port_n, &g->port);
+	g->base = host + n;
+}
+
+/* A list of texts that `ok` takes; absent: nothing. */
+static int read_list(const struct netpol_build *b, const struct aqe_json *list,
+		     bool (*ok)(const char *s), const char *wanted, const char *const **ret,
+		     size_t *ret_n, struct aqe_err *e)
+{
+	const char **texts;
+	size_t n = 0;
+
+	if (!list)
+		return AQE_OK;
+	if (list->type != AQE_JSON_ARRAY || !list->len || list->len > LIST_MAX)
+		return netpol_policy_fault(b, list, e, "wanted 1 to %d of them, or leave it out",
+					   LIST_MAX);
+	texts = aqe_arena_calloc(b->arena, list->len, sizeof(*texts));
+	if (!texts)
+		return netpol_policy_nomem(e);
+	for (const struct aqe_json *v = list->first; v; v = v->next) {
+		const char *s = aqe_json_str(v);
+
+		if (!s || !ok(s))
+			return netpol_policy_fault(b, v, e, "wanted %s", wanted);
+		texts[n] = aqe_arena_dup(b->arena, s);
+		if (!texts[n++])
+			return netpol_policy_nomem(e);
+	}
+	*ret = texts;
+	*ret_n = n;
+	return AQE_OK;
+}
+
+static int read_number(const struct netpol_build *b, const struct aqe_json *v, uint64_t min,
+		       uint64_t max, uint64_t *io, struct aqe_err *e)
+{
+	uint64_t n = 0;
+
+	if (!v)
+		return AQE_OK;
+	if (!aqe_json_to_u64(v, max, &n) || n < min)
+		return netpol_policy_fault(b, v, e, "wanted %llu to %llu", (unsigned long long)min,
+					   (unsigned long long)max);
+	*io = n;
+	return AQE_OK;
+}
+
+/* Methods, paths and limits. */
+static int read_narrowing(const struct netpol_build *b, const struct aqe_json *v,
+			  struct netpol_gateway *g, struct aqe_err *e)
+{
+	uint64_t ms = SILENCE_MS;
+	int rc = read_list(b, aqe_json_get(v, "methods"), netpol_gateway_method_ok,
+			   "a method in upper case, not CONNECT or TRACE", &g->methods,
+			   &g->n_methods, e);
+
+	if (!rc)
+		rc = read_list(b, aqe_json_get(v, "paths"), netpol_gateway_pattern_ok,
+			       "a path, or a path and '/*'", &g->paths, &g->n_paths, e);
+	if (!rc)
+		rc = read_number(b, aqe_json_get(v, "timeoutMs"), 1000, SILENCE_MAX, &ms, e);
+	if (!rc)
+		rc = read_number(b, aqe_json_get(v, "maxRequestBytes"), 0, BYTES_MAX,
+				 &g->max_request, e);
+	if (!rc)
+		rc = read_number(b, aqe_json_get(v, "maxResponseBytes"), 0, BYTES_MAX,
+				 &g->max_response, e);
+	g->timeout_ms = (uint32_t)ms;
+	return rc;
+}
+
 static int read_gateway(struct netpol_build *b, const struct aqe_json *v, struct aqe_err *e)
 {
 	struct netpol_gateway g = { .where = { b->file, v->line },
 				    .header = "authorization",
-				    .prefix = "" };
+				    .prefix = "",
+				    .max_request = REQUEST_MAX };
 	const struct text_row rows[] = {
 		{ "upstream", upstream_ok, "https://HOST[:PORT][/PATH] without a slash at its end",
 		  &g.upstream },
 		{ "credentialFile", file_ok, "an absolute path", &g.credential_file },
+		{ "caFile", file_ok, "an absolute path", &g.ca_file },
 		{ "header", header_ok, "a header's name in lower case, no framing header",
 		  &g.header },
 		{ "prefix", prefix_ok, "at most 64 printable ASCII characters", &g.prefix },
@@ -190,6 +282,10 @@ static int read_gateway(struct netpol_build *b, const struct aqe_json *v, struct
 	    strlen(g.name) > NETPOL_TYPE_LEN_MAX)
 		return netpol_policy_fault(b, v, e, "wanted a name of 1 to 64 of a-z, 0-9 and '-'");
 	rc = take_texts(b, v, rows, AQE_COUNT(rows), e);
+	if (!rc)
+		split_upstream(&g);
+	if (!rc)
+		rc = read_narrowing(b, v, &g, e);
 	if (!rc)
 		rc = read_types(b, aqe_json_get(v, "types"), &g, e);
 	if (!rc)

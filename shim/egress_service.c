@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 
 #include "netpolicy/egress/keeper.h"
 #include "netpolicy/egress/netns.h"
+#include "netpolicy/egress/secrets.h"
 #include "shim/aqe/audit_at.h"
 #include "shim/aqe/unix_socket.h"
 #include "shim/core/cleanup.h"
@@ -29,6 +31,7 @@
 #define HTTPS     443
 #define HTTP      80
 #define DNS       53
+#define COMPANION "aqe"
 #define LINES_MAX 2000 /* of the log, in the life of a service */
 
 enum opt {
@@ -37,6 +40,7 @@ enum opt {
 	OPT_DNS,
 	OPT_TLS,
 	OPT_HOST,
+	OPT_GATEWAY,
 	OPT_NETNS,
 	OPT_CONTAINER,
 	OPT_AGENT,
@@ -58,6 +62,7 @@ static const struct aqe_cli_opt OPTS[] = {
 	{ "dns", 0, "ADDR:PORT", "DNS stub there, UDP and TCP", OPT_DNS },
 	{ "tls", 0, "ADDR:PORT", "transparent TLS (by SNI) there", OPT_TLS },
 	{ "http", 0, "ADDR:PORT", "transparent HTTP (by Host) there", OPT_HOST },
+	{ "gateway", 0, "ADDR:PORT", "the policy's gateways there", OPT_GATEWAY },
 	{ "netns", 0, "PID", "serve inside this process's network namespace, until it ends",
 	  OPT_NETNS },
 	{ "container", 0, "ID", "container id, for audit rows", OPT_CONTAINER },
@@ -153,7 +158,7 @@ static int take_option(struct service *s, int id, const char *value, struct aqe_
 	static const enum netpol_front fronts[] = {
 		[OPT_LISTEN] = NETPOL_FRONT_HTTP, [OPT_SOCKS] = NETPOL_FRONT_SOCKS,
 		[OPT_DNS] = NETPOL_FRONT_DNS,     [OPT_TLS] = NETPOL_FRONT_TLS,
-		[OPT_HOST] = NETPOL_FRONT_HOST,
+		[OPT_HOST] = NETPOL_FRONT_HOST,   [OPT_GATEWAY] = NETPOL_FRONT_GATEWAY,
 	};
 	const struct {
 		int id;
@@ -167,7 +172,7 @@ static int take_option(struct service *s, int id, const char *value, struct aqe_
 		{ OPT_AUDIT_MODE, &s->audit_mode },
 	};
 
-	if (id <= OPT_HOST)
+	if (id <= OPT_GATEWAY)
 		return add_place(s, fronts[id], value, e);
 	if (id == OPT_NETNS)
 		return take_number(value, INT32_MAX, &s->netns, e);
@@ -229,6 +234,13 @@ static int load_policy(void *self, struct netpol_policy **ret, struct aqe_err *e
 			e, AQE_E_REFUSED, 0,
 			"policy: '%s' is not served by this version of the egress service", odd);
 	}
+	/* A credential that cannot be used is no reason to go without one. */
+	if (s->type)
+		rc = netpol_secrets_check(p, netpol_policy_type(p, s->type)->name, e);
+	if (rc < 0) {
+		netpol_policy_unref(p);
+		return rc;
+	}
 	*ret = p;
 	return 0;
 }
@@ -246,6 +258,7 @@ static int default_places(struct service *s, const struct netpol_type *t, struct
 		{ NETPOL_FRONT_DNS, "127.0.0.1:53", t->transparent },
 		{ NETPOL_FRONT_TLS, NETPOL_STUB_ADDR ":443", t->transparent },
 		{ NETPOL_FRONT_HOST, NETPOL_STUB_ADDR ":80", t->transparent },
+		{ NETPOL_FRONT_GATEWAY, "127.0.0.1:3129", true },
 	};
 	int rc = 0;
 
@@ -373,9 +386,28 @@ static void say(void *self, const char *line)
 		      s->container ? ": " : "", line);
 }
 
+/* `aqe`, beside our own program; NULL: unknown. */
+static const char *beside(char *path, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", path, size - sizeof(COMPANION));
+	char *slash;
+
+	if (n <= 0)
+		return NULL;
+	path[n] = '\0';
+	slash = strrchr(path, '/');
+	if (!slash)
+		return NULL;
+	memcpy(slash + 1, COMPANION, sizeof(COMPANION));
+	return path;
+}
+
 static int run(struct service *s, enum netpol_keeper_end *ret, struct aqe_err *e)
 {
-	struct shim_egress_watch watch;
+	struct shim_egress_watch watch, companions[NETPOL_COMPANION_COUNT];
+	int64_t now = netpol_boottime_ns() / 1000000;
+	struct shim_egress_ids ids;
+	char program[PATH_MAX];
 	struct netpol_keeper_opts o = {
 		.listen = s->listen,
 		.n_listen = s->n_listen,
@@ -383,7 +415,7 @@ static int run(struct service *s, enum netpol_keeper_end *ret, struct aqe_err *e
 		.live = &s->live,
 		.agent_type = s->type,
 		.audit = s->audit,
-		.supervise = shim_egress_watch_port(&watch, netpol_boottime_ns() / 1000000),
+		.supervise = shim_egress_watch_port(&watch, now),
 		.state_dir = s->state_fd,
 		.state_name = s->state,
 		.ready_fd = s->ready_fd,
@@ -393,7 +425,15 @@ static int run(struct service *s, enum netpol_keeper_end *ret, struct aqe_err *e
 		.say_self = s,
 	};
 
-	shim_egress_ids(s->container ? s->container : s->type, &o.worker_id, &o.dialer_id);
+	shim_egress_ids(s->container ? s->container : s->type, &ids);
+	o.worker_id = ids.worker;
+	o.dialer_id = ids.dialer;
+	o.program = beside(program, sizeof(program));
+	o.companions[NETPOL_COMPANION_GATEWAY].id = ids.gateway;
+	for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++) {
+		o.companions[i].listen_fd = -1;
+		o.companions[i].supervise = shim_egress_watch_port(&companions[i], now);
+	}
 	return netpol_keeper_run(&o, ret, e);
 }
 

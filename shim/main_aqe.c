@@ -13,8 +13,11 @@ static int help(void)
 		      "\n"
 		      "commands (each has --help):");
 
-	for (size_t i = 0; rc >= 0 && i < SHIM_AQE_COMMANDS_COUNT; i++)
-		rc = printf("  %-11s %s\n", SHIM_AQE_COMMANDS[i].name, SHIM_AQE_COMMANDS[i].about);
+	for (size_t i = 0; rc >= 0 && i < SHIM_AQE_COMMANDS_COUNT; i++) {
+		if (SHIM_AQE_COMMANDS[i].about)
+			rc = printf("  %-11s %s\n", SHIM_AQE_COMMANDS[i].name,
+				    SHIM_AQE_COMMANDS[i].about);
+	}
 	return rc < 0 || fflush(stdout) != 0 ? SHIM_EXIT_FAILED : SHIM_EXIT_OK;
 }
 

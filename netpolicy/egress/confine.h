@@ -10,8 +10,9 @@
 #include "shim/core/err.h"
 
 enum netpol_role {
-	NETPOL_ROLE_WORKER, /* no new sockets, no files, nothing but what it holds */
-	NETPOL_ROLE_DIALER, /* sockets, threads, reading files for name look-ups */
+	NETPOL_ROLE_WORKER,    /* no new sockets, no files, nothing but what it holds */
+	NETPOL_ROLE_DIALER,    /* sockets, threads, reading files for name look-ups */
+	NETPOL_ROLE_COMPANION, /* files to read, pairs of its own, no other sockets */
 };
 
 struct netpol_confine {
@@ -26,8 +27,8 @@ struct netpol_confine {
  * process must end: it is half confined. */
 AQE_MUST_CHECK int netpol_confine(const struct netpol_confine *c, struct aqe_err *e);
 
-/* seccomp.c: the filter alone. A worker that calls anything else is killed; a dialer's other calls
- * fail with EPERM. */
+/* seccomp.c: the filter alone. A worker that calls anything else is killed; the others'
+ * other calls fail with EPERM. */
 AQE_MUST_CHECK int netpol_seccomp_install(enum netpol_role role, struct aqe_err *e);
 
 #endif

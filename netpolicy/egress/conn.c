@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "netpolicy/egress/gate.h"
 #include "netpolicy/egress/http.h"
 
 /* Most bytes waiting for a client; more is not produced until they are gone. */
@@ -22,6 +23,8 @@ static const struct netpol_front_ops *const FRONTS[NETPOL_FRONT_COUNT] = {
 	[NETPOL_FRONT_TLS] = &NETPOL_FRONT_OPS_TLS,
 	[NETPOL_FRONT_HOST] = &NETPOL_FRONT_OPS_HOST,
 	[NETPOL_FRONT_METRICS] = &NETPOL_FRONT_OPS_METRICS,
+	[NETPOL_FRONT_GATEWAY] = &NETPOL_FRONT_OPS_GATEWAY,
+	[NETPOL_FRONT_CACHE] = &NETPOL_FRONT_OPS_CACHE,
 };
 
 int netpol_out_flush(struct netpol_out *o, int fd)
@@ -110,7 +113,7 @@ static void note_path(struct netpol_record *r, const char *path, size_t n)
 	netpol_record_text(r->path, sizeof(r->path), n > 0 ? path : "/", n > 0 ? n : 1);
 }
 
-static void begin_record(struct netpol_conn *c, const struct netpol_asked *asked, uint16_t port)
+void netpol_conn_begin(struct netpol_conn *c, const struct netpol_asked *asked, uint16_t port)
 {
 	netpol_record_init(&c->rec);
 	c->rec.id = ++c->w->last_id;
@@ -282,7 +285,7 @@ void netpol_conn_fault(struct netpol_conn *c, unsigned status, const char *reaso
 	static const struct netpol_asked nothing = { "", NULL, 0 };
 	struct netpol_refusal r = { status, reason, 0 };
 
-	begin_record(c, &nothing, 0);
+	netpol_conn_begin(c, &nothing, 0);
 	netpol_conn_refuse(c, &r);
 }
 
@@ -304,13 +307,13 @@ static void on_decision_stored(struct netpol_wait *w, bool ok)
 	c->open = ok; /* what is not stored has no close either */
 	if (!ok)
 		netpol_conn_failed(c, &r);
-	else if (c->ops->front == NETPOL_FRONT_HTTP || c->ops->front == NETPOL_FRONT_HOST)
+	else if (c->http)
 		netpol_http_admitted(c);
 	else
 		netpol_conn_dial(c);
 }
 
-static void admit(struct netpol_conn *c)
+void netpol_conn_admit(struct netpol_conn *c)
 {
 	struct netpol_refusal r = { 503, "audit_unavailable", 1000 };
 
@@ -365,14 +368,14 @@ void netpol_conn_request(struct netpol_conn *c, const char *host, size_t host_le
 	struct netpol_refusal r = { 0, NULL, 0 };
 	struct netpol_answer a;
 
-	begin_record(c, asked, port);
+	netpol_conn_begin(c, asked, port);
 	if (strcmp(asked->method, "CONNECT") == 0)
 		rq.proto = NETPOL_PROTO_CONNECT;
 	netpol_worker_decide(c->w, &rq, &a);
 	note_answer(c, &a, host, host_len);
 	c->port = port;
 	if (a.verdict == NETPOL_ALLOW) {
-		admit(c);
+		netpol_conn_admit(c);
 		return;
 	}
 	r.status = status_of(&a);
@@ -423,7 +426,7 @@ static void on_upstream(struct netpol_watch *w, uint32_t events)
 	}
 }
 
-static void take_upstream(struct netpol_conn *c, int fd)
+void netpol_conn_take_upstream(struct netpol_conn *c, int fd)
 {
 	struct netpol_refusal r = DIAL_FAILURES[NETPOL_DIAL_BUSY];
 
@@ -449,7 +452,10 @@ static void on_dialed(struct netpol_asking *a, const struct netpol_msg_dialed *m
 	netpol_histogram_add(&c->w->metrics.dns, m->dns_us);
 	netpol_histogram_add(&c->w->metrics.connect, m->connect_us);
 	if (m->result == NETPOL_DIAL_OK && fd >= 0) {
-		take_upstream(c, fd);
+		if (c->gate)
+			netpol_gate_wrap(c, fd);
+		else
+			netpol_conn_take_upstream(c, fd);
 		return;
 	}
 	if (fd >= 0)
@@ -463,15 +469,16 @@ static void on_dialed(struct netpol_asking *a, const struct netpol_msg_dialed *m
 void netpol_conn_dial(struct netpol_conn *c)
 {
 	struct netpol_refusal r = DIAL_FAILURES[NETPOL_DIAL_BUSY];
-	enum netpol_proto proto = c->ops->proto;
+	struct netpol_dial_to to = { c->ops->proto, &c->host, c->port,
+				     c->gate ? c->gate->name : NULL };
 
 	if (strcmp(c->rec.method, "CONNECT") == 0)
-		proto = NETPOL_PROTO_CONNECT;
+		to.proto = NETPOL_PROTO_CONNECT;
 	netpol_conn_drop_upstream(c);
 	c->state = NETPOL_CONN_DIALING;
 	c->asking.fn = on_dialed;
 	netpol_conn_deadline(c, (int64_t)c->w->type->limits.connect_ms + NETPOL_CONN_DIAL_SLACK_MS);
-	if (!netpol_worker_dial(c->w, &c->asking, proto, &c->host, c->port))
+	if (!netpol_worker_dial(c->w, &c->asking, &to))
 		netpol_conn_failed(c, &r);
 }
 
@@ -575,6 +582,11 @@ static void on_lifetime(struct netpol_timer *t)
 	netpol_conn_end(NETPOL_OWNER(t, struct netpol_conn, lifetime), "lifetime");
 }
 
+static bool speaks_http(enum netpol_front f)
+{
+	return FRONTS[f]->exchange != NULL;
+}
+
 /* Over the limit the client is told at once and without ceremony. */
 static void turn_away(struct netpol_worker *w, const struct netpol_listening *l, int fd)
 {
@@ -583,7 +595,7 @@ static void turn_away(struct netpol_worker *w, const struct netpol_listening *l,
 		"Retry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
 	w->metrics.overloaded++;
-	if (l->front == NETPOL_FRONT_HTTP || l->front == NETPOL_FRONT_HOST)
+	if (speaks_http(l->front))
 		(void)send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	(void)close(fd);
 }
@@ -605,9 +617,9 @@ static struct netpol_conn *new_conn(struct netpol_listening *l, int fd)
 	c->grave.bury = bury;
 	c->in.max = IN_MAX;
 	c->out.b.max = OUT_MAX;
-	if (l->front == NETPOL_FRONT_HTTP || l->front == NETPOL_FRONT_HOST)
+	if (speaks_http(l->front))
 		c->http = netpol_http_new();
-	if ((c->http || (l->front != NETPOL_FRONT_HTTP && l->front != NETPOL_FRONT_HOST)) &&
+	if ((c->http || !speaks_http(l->front)) &&
 	    netpol_loop_watch(c->w->loop, &c->client, EPOLLIN | EPOLLOUT | EPOLLRDHUP))
 		return c;
 	netpol_http_free(c->http);

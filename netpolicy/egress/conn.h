@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "netpolicy/egress/front.h"
 #include "netpolicy/egress/worker.h"
 
 enum netpol_conn_state {
@@ -27,30 +28,6 @@ enum {
 	NETPOL_CONN_RECORD_MS = 10000,      /* for the record to be stored */
 	NETPOL_CONN_DIAL_SLACK_MS = 2000,   /* beyond the dialer's own deadline */
 };
-
-/* Why a request is not served. */
-struct netpol_refusal {
-	unsigned status; /* HTTP; other front ends map the reason */
-	const char *reason;
-	uint64_t retry_ms;
-};
-
-/* What a front end does. */
-struct netpol_front_ops {
-	enum netpol_front front;
-	enum netpol_proto proto;
-	/* Client bytes may be there, in c->in or on the socket. */
-	void (*input)(struct netpol_conn *c);
-	/* The upstream is connected (or was still): c->upstream. */
-	void (*opened)(struct netpol_conn *c);
-	/* Writes the answer into c->out; the connection ends after it. NULL: just ends. */
-	void (*refused)(struct netpol_conn *c, const struct netpol_refusal *r);
-	/* While NETPOL_CONN_EXCHANGE: something may move. NULL for front ends without. */
-	void (*exchange)(struct netpol_conn *c, uint32_t client, uint32_t upstream);
-};
-extern const struct netpol_front_ops NETPOL_FRONT_OPS_HTTP, NETPOL_FRONT_OPS_HOST,
-	NETPOL_FRONT_OPS_TLS, NETPOL_FRONT_OPS_SOCKS, NETPOL_FRONT_OPS_DNS_TCP,
-	NETPOL_FRONT_OPS_METRICS;
 
 /* Bytes to be sent. */
 struct netpol_out {
@@ -86,7 +63,9 @@ struct netpol_conn {
 	struct netpol_refusal refusal;
 	struct netpol_record rec; /* of the present decision */
 	struct netpol_relay relay;
-	struct netpol_http *http; /* front ends HTTP and HOST */
+	struct netpol_http *http;          /* front ends that speak HTTP */
+	const struct netpol_gateway *gate; /* of the present request, or NULL */
+	char gate_name[NETPOL_GATEWAY_NAME_MAX + 1];
 };
 
 /* A new connection from listening socket `l`; owns `fd`. */
@@ -122,6 +101,12 @@ void netpol_conn_failed(struct netpol_conn *c, const struct netpol_refusal *r);
 void netpol_conn_linger(struct netpol_conn *c);
 /* Writes the close record of the present decision, once. */
 void netpol_conn_close_record(struct netpol_conn *c, enum netpol_action action, const char *cause);
+/* A request begins: c->rec is new. */
+void netpol_conn_begin(struct netpol_conn *c, const struct netpol_asked *asked, uint16_t port);
+/* It is allowed: records that, then goes on. */
+void netpol_conn_admit(struct netpol_conn *c);
+/* The connection to serve it with. Owned from here on. */
+void netpol_conn_take_upstream(struct netpol_conn *c, int fd);
 /* Drops the upstream connection. */
 void netpol_conn_drop_upstream(struct netpol_conn *c);
 

@@ -371,6 +371,18 @@ static bool may_dial(struct dialer *d, const struct netpol_msg_dial *m)
 	return a.verdict == NETPOL_ALLOW;
 }
 
+/* A gateway's upstream need not be listed: the agent reaches it by the gateway only. */
+static bool is_upstream(const struct dialer *d, const struct netpol_msg_dial *m)
+{
+	const struct netpol_gateway *g;
+
+	if (!memchr(m->gateway, '\0', sizeof(m->gateway)))
+		return false;
+	g = netpol_policy_gateway(d->policy, d->type->name, m->gateway);
+	return g && g->port == m->port && g->host.len == m->host_len &&
+	       memcmp(g->host.text, m->host, m->host_len) == 0;
+}
+
 static void refuse(struct dialer *d, uint64_t id, enum netpol_dial_result result)
 {
 	struct netpol_msg_dialed m = { .type = NETPOL_MSG_DIALED,
@@ -387,7 +399,7 @@ static void start(struct dialer *d, const struct netpol_msg_dial *m)
 {
 	struct dial *x;
 
-	if (!may_dial(d, m)) {
+	if (m->gateway[0] ? !is_upstream(d, m) : !may_dial(d, m)) {
 		refuse(d, m->id, NETPOL_DIAL_DENIED);
 		return;
 	}

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "netpolicy/egress/gate.h"
 #include "netpolicy/http1_emit.h"
 #include "shim/core/text.h"
 
 /* Behind the largest head, so that a pipelining client is read in pieces. */
 #define READ_MAX (NETPOL_H1_HEAD_MAX + 4096)
 #define HTTP     80
+#define HTTPS    443
 
 struct netpol_http *netpol_http_new(void)
 {
@@ -60,7 +62,9 @@ static enum netpol_h1_fault precheck_body(const struct netpol_conn *c)
 
 static enum netpol_h1_front front_of(const struct netpol_conn *c)
 {
-	return c->ops->front == NETPOL_FRONT_HTTP ? NETPOL_H1_PROXY : NETPOL_H1_ORIGIN;
+	return c->ops->front == NETPOL_FRONT_HTTP || c->ops->front == NETPOL_FRONT_CACHE
+		       ? NETPOL_H1_PROXY
+		       : NETPOL_H1_ORIGIN;
 }
 
 static uint16_t port_of(const struct netpol_conn *c)
@@ -109,7 +113,9 @@ static void got_head(struct netpol_conn *c)
 	/* A transparent listener stands for one port. */
 	if (fault == NETPOL_H1_OK && c->ops->front == NETPOL_FRONT_HOST && port_of(c) != HTTP)
 		fault = NETPOL_H1_HOST_FIELD;
-	if (fault == NETPOL_H1_OK)
+	if (fault == NETPOL_H1_OK && c->ops->front == NETPOL_FRONT_GATEWAY)
+		netpol_gate_request(c);
+	else if (fault == NETPOL_H1_OK)
 		ask(c);
 	else
 		netpol_conn_fault(c, netpol_h1_status(fault), netpol_h1_reason(fault));
@@ -186,8 +192,8 @@ static bool emit(struct netpol_conn *c)
 	char authority[NETPOL_HOST_MAX + 8];
 	size_t used = 0;
 
-	(void)snprintf(authority, sizeof(authority), c->port == HTTP ? "%s" : "%s:%u", c->host.text,
-		       c->port);
+	(void)snprintf(authority, sizeof(authority),
+		       c->port == (c->gate ? HTTPS : HTTP) ? "%s" : "%s:%u", c->host.text, c->port);
 	if (netpol_h1_emit_request(&h->up_out.b, &h->head, c->in.p, &h->req, authority,
 				   h->req.websocket) < 0)
 		return false;
@@ -205,7 +211,8 @@ static bool can_reuse(const struct netpol_conn *c)
 	const struct netpol_http *h = c->http;
 
 	return c->upstream.fd >= 0 && !h->up_ended && h->up_port == c->port &&
-	       netpol_host_eq(&h->up_host, &c->host);
+	       netpol_host_eq(&h->up_host, &c->host) &&
+	       aqe_str_eq(h->up_gate, c->gate ? c->gate->name : "");
 }
 
 static void go_on(struct netpol_conn *c)
@@ -234,7 +241,9 @@ void netpol_http_admitted(struct netpol_conn *c)
 	static const struct netpol_refusal mismatch = { 400, "host_mismatch", 0 };
 	struct netpol_http *h = c->http;
 
-	if (h->req.connect) {
+	if (c->gate) {
+		go_on(c);
+	} else if (h->req.connect) {
 		netpol_conn_used(c, h->head.at);
 		netpol_conn_dial(c);
 	} else if (h->req.websocket && !c->w->type->websocket) {
@@ -255,6 +264,7 @@ static void opened(struct netpol_conn *c)
 	if (!h->req.connect) {
 		h->up_host = c->host;
 		h->up_port = c->port;
+		(void)snprintf(h->up_gate, sizeof(h->up_gate), "%s", c->gate ? c->gate->name : "");
 		netpol_http_begin(c);
 		return;
 	}
@@ -293,6 +303,22 @@ const struct netpol_front_ops NETPOL_FRONT_OPS_HTTP = {
 };
 const struct netpol_front_ops NETPOL_FRONT_OPS_HOST = {
 	.front = NETPOL_FRONT_HOST,
+	.proto = NETPOL_PROTO_HTTP,
+	.input = input,
+	.opened = opened,
+	.refused = refused,
+	.exchange = netpol_http_exchange,
+};
+const struct netpol_front_ops NETPOL_FRONT_OPS_GATEWAY = {
+	.front = NETPOL_FRONT_GATEWAY,
+	.proto = NETPOL_PROTO_ANY,
+	.input = input,
+	.opened = opened,
+	.refused = refused,
+	.exchange = netpol_http_exchange,
+};
+const struct netpol_front_ops NETPOL_FRONT_OPS_CACHE = {
+	.front = NETPOL_FRONT_CACHE,
 	.proto = NETPOL_PROTO_HTTP,
 	.input = input,
 	.opened = opened,

@@ -19,15 +19,16 @@ struct netpol_http {
 	struct aqe_buf again;     /* the request, while an old upstream connection may prove dead */
 	struct netpol_host up_host; /* where the open upstream leads */
 	uint16_t up_port;
-	bool known;     /* req is of the present request */
-	bool served;    /* a request before this one was */
-	bool timing;    /* the present request's first byte was seen */
-	bool reused;    /* this exchange runs on a kept upstream */
-	bool up_ready;  /* upstream may have bytes */
-	bool up_ending; /* and its end */
-	bool up_ended;  /* it sent its end */
-	bool responded; /* the final response's head was passed on */
-	bool close;     /* the client's connection ends with this exchange */
+	char up_gate[NETPOL_GATEWAY_NAME_MAX + 1]; /* through which gateway, or "" */
+	bool known;                                /* req is of the present request */
+	bool served;                               /* a request before this one was */
+	bool timing;                               /* the present request's first byte was seen */
+	bool reused;                               /* this exchange runs on a kept upstream */
+	bool up_ready;                             /* upstream may have bytes */
+	bool up_ending;                            /* and its end */
+	bool up_ended;                             /* it sent its end */
+	bool responded;                            /* the final response's head was passed on */
+	bool close; /* the client's connection ends with this exchange */
 	unsigned interims;
 };
 /* NULL without memory; free accepts NULL. */

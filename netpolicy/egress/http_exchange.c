@@ -4,12 +4,16 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "netpolicy/egress/gate.h"
 #include "netpolicy/egress/http.h"
 #include "netpolicy/http1_emit.h"
 
 static const struct netpol_refusal MALFORMED = { 502, "upstream_malformed", 0 };
 static const struct netpol_refusal CLOSED = { 502, "upstream_closed", 0 };
 static const struct netpol_refusal BAD_CHUNK = { 400, "chunk", 0 };
+static const struct netpol_refusal TOO_LARGE = { 413, "body_too_large", 0 };
+/* Heads are counted with the bodies; the largest one is let pass beyond a body's limit. */
+#define HEAD_BYTES NETPOL_H1_HEAD_MAX
 
 /* True while `c` is still in this exchange: every step may end it. */
 static bool running(const struct netpol_conn *c)
@@ -83,11 +87,15 @@ static bool take_body(struct netpol_conn *c)
 		fail(c, &BAD_CHUNK);
 		return false;
 	}
+	if (c->gate && c->gate->max_request && c->rec.up > c->gate->max_request + HEAD_BYTES) {
+		fail(c, &TOO_LARGE);
+		return false;
+	}
 	if (used < (size_t)n && aqe_buf_add(&c->in, c->w->scratch + used, (size_t)n - used) < 0) {
 		netpol_conn_end(c, "no_memory");
 		return false;
 	}
-	netpol_conn_deadline(c, c->w->type->timeout_ms);
+	netpol_conn_deadline(c, netpol_conn_silence_ms(c, false));
 	return true;
 }
 
@@ -134,6 +142,11 @@ static bool pass_body(struct netpol_conn *c, const char *p, size_t n, size_t *re
 	enum netpol_h1_step step = netpol_body_feed(&h->down, p, n, &c->out.b, ret_used);
 
 	c->rec.down += c->out.b.len - before;
+	if (step != NETPOL_H1_BAD && c->gate && c->gate->max_response &&
+	    c->rec.down > c->gate->max_response + HEAD_BYTES) {
+		netpol_conn_end(c, "response_too_large");
+		return false;
+	}
 	if (step != NETPOL_H1_BAD)
 		return true;
 	netpol_conn_end(c, "upstream_malformed");
@@ -241,7 +254,7 @@ static void got_response(struct netpol_conn *c)
 		return;
 	h->up_in.len -=
 		used; /* more than the body: the connection is not kept, nothing is read of it */
-	netpol_conn_deadline(c, (int64_t)c->w->type->limits.idle_s * 1000);
+	netpol_conn_deadline(c, netpol_conn_silence_ms(c, true));
 }
 
 /* True when something was done. */
@@ -286,7 +299,7 @@ static bool read_body(struct netpol_conn *c)
 			netpol_conn_end(c, "upstream_closed");
 		return h->down.done;
 	}
-	netpol_conn_deadline(c, (int64_t)c->w->type->limits.idle_s * 1000);
+	netpol_conn_deadline(c, netpol_conn_silence_ms(c, true));
 	if (!pass_body(c, c->w->scratch, n, &used))
 		return false;
 	if (used < n)
@@ -341,7 +354,7 @@ void netpol_http_begin(struct netpol_conn *c)
 	h->up_ready = h->up_ending = h->up_ended = h->responded = false;
 	h->interims = 0;
 	h->close = false;
-	netpol_conn_deadline(c, c->w->type->timeout_ms);
+	netpol_conn_deadline(c, netpol_conn_silence_ms(c, false));
 	netpol_http_exchange(c, 0, 0);
 }
 

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "netpolicy/egress/companion.h"
 #include "netpolicy/egress/confine.h"
 #include "netpolicy/egress/dialer.h"
 #include "netpolicy/egress/handoff.h"
@@ -52,6 +53,8 @@ struct keeper {
 	enum phase phase;
 	enum netpol_keeper_end end;
 	int ready_fd;
+	bool worker_ready;
+	struct netpol_companion *companions[NETPOL_COMPANION_COUNT];
 	sigset_t before;
 	struct netpol_record batch[BATCH];
 	size_t n_batch;
@@ -262,6 +265,8 @@ static int start_pair(struct keeper *k, struct aqe_err *e)
 	if (rc == 0)
 		rc = watch_child(k, &k->dialer, d[0], on_dialer, e);
 	k->phase = RUNNING;
+	for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++)
+		netpol_companion_link(k->companions[i], k->worker.fd);
 	return rc;
 }
 
@@ -437,7 +442,11 @@ static bool take_record(struct keeper *k, const struct netpol_msg_record *m)
 
 static void tell_ready(struct keeper *k)
 {
-	if (k->ready_fd < 0)
+	for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++) {
+		if (!netpol_companion_serves(k->companions[i]))
+			return;
+	}
+	if (k->ready_fd < 0 || !k->worker_ready)
 		return;
 	if (write(k->ready_fd, "1", 1) != 1)
 		say(k, "nobody waits for the service");
@@ -451,8 +460,10 @@ static bool take_message(struct keeper *k, const union netpol_msg *m)
 		return take_record(k, &m->record);
 	if (m->head.type == NETPOL_MSG_PONG)
 		return take_pong(k, &m->ping, &k->worker_answered);
-	if (m->head.type == NETPOL_MSG_READY)
+	if (m->head.type == NETPOL_MSG_READY) {
+		k->worker_ready = true;
 		tell_ready(k);
+	}
 	return m->head.type == NETPOL_MSG_READY;
 }
 
@@ -524,12 +535,25 @@ static void on_container(struct netpol_watch *w, uint32_t events)
 	begin_stop(NETPOL_OWNER(w, struct keeper, container), NETPOL_ENDED_CONTAINER);
 }
 
+static int tell_companions(struct keeper *k, struct aqe_err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < NETPOL_COMPANION_COUNT; i++) {
+		if (k->companions[i])
+			rc = netpol_companion_policy(k->companions[i], k->o->live->now, e);
+	}
+	return rc;
+}
+
 static void hand_over(struct keeper *k)
 {
 	struct netpol_msg_policy m;
 	struct aqe_err e = AQE_ERR_INIT;
 	int fd = -1;
 
+	if (tell_companions(k, &e) < 0)
+		say(k, e.text);  /* it is started anew, with the new policy */
 	if (k->phase != RUNNING) /* the next pair starts with it */
 		return;
 	if (netpol_handoff_write(k->o->live->now, k->o->agent_type, &m, &fd, &e) < 0 ||
@@ -611,6 +635,8 @@ static void reap(struct keeper *k)
 			close_watch(k, &k->dialer);
 			k->dialer_pid = 0;
 		} else {
+			for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++)
+				(void)netpol_companion_reaped(k->companions[i], pid);
 			continue;
 		}
 		if (k->worker_pid > 0 || k->dialer_pid > 0)
@@ -673,6 +699,41 @@ static int watch_control(struct keeper *k, struct aqe_err *e)
 	return aqe_err_set(e, AQE_E_SYS, errno, "watching the control socket");
 }
 
+static void companion_event(void *self, const char *reason, bool good)
+{
+	tell_event(self, reason, good);
+}
+
+static void companion_ready(void *self)
+{
+	struct keeper *k = self;
+
+	for (size_t i = 0; k->phase == RUNNING && i < NETPOL_COMPANION_COUNT; i++)
+		netpol_companion_link(k->companions[i], k->worker.fd);
+	tell_ready(k);
+}
+
+/* They start first: loading their libraries takes longest. */
+static int make_companions(struct keeper *k, struct aqe_err *e)
+{
+	struct netpol_companion_opts o = { .program = k->o->program,
+					   .agent_type = k->o->agent_type,
+					   .loop = k->loop,
+					   .event = companion_event,
+					   .ready = companion_ready,
+					   .self = k };
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && o.program && i < NETPOL_COMPANION_COUNT; i++) {
+		o.role = (enum netpol_companion_role)i;
+		o.id = k->o->companions[i].id;
+		o.listen_fd = k->o->companions[i].listen_fd;
+		o.supervise = k->o->companions[i].supervise;
+		rc = netpol_companion_new(&o, &k->companions[i], e);
+	}
+	return rc == 0 ? tell_companions(k, e) : rc;
+}
+
 static int prepare(struct keeper *k, struct aqe_err *e)
 {
 	int rc = netpol_loop_new(&k->loop, e);
@@ -687,6 +748,8 @@ static int prepare(struct keeper *k, struct aqe_err *e)
 		rc = watch_container(k, e);
 	if (rc == 0)
 		rc = watch_control(k, e);
+	if (rc == 0)
+		rc = make_companions(k, e);
 	if (rc == 0)
 		supervise(k, NETPOL_SUP_BEGIN);
 	return rc;
@@ -717,6 +780,8 @@ int netpol_keeper_run(const struct netpol_keeper_opts *o, enum netpol_keeper_end
 		tell_event(k, "stopped", true);
 	}
 	kill_pair(k);
+	for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++)
+		netpol_companion_free(k->companions[i]);
 	for (size_t i = 0; i < o->n_listen; i++)
 		(void)close(o->listen[i].fd); /* nobody answers there any more */
 	netpol_loop_free(k->loop);

@@ -8,6 +8,7 @@
 #include "netpolicy/egress/record.h"
 #include "netpolicy/egress/service.h"
 #include "netpolicy/egress/supervise.h"
+#include "netpolicy/egress/wire.h"
 #include "netpolicy/live.h"
 #include "shim/core/buf.h"
 
@@ -37,6 +38,13 @@ struct netpol_keeper_opts {
 	 * peer, answers `line` into `ret`, and says whether the policy is to be read anew first. */
 	int control_fd;
 	const struct netpol_control_ops *control;
+	/* Programs beside the pair, by enum netpol_companion_role; `program` NULL: none of them. */
+	const char *program;
+	struct netpol_keeper_companion {
+		uid_t id;                          /* 0: as we are */
+		int listen_fd;                     /* -1: none */
+		struct netpol_supervise supervise; /* its own */
+	} companions[NETPOL_COMPANION_COUNT];
 	/* Called with what a person should see: an event or an error, one line. */
 	void (*say)(void *self, const char *line);
 	void *say_self;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters of worker and dialer, written out as BPF: allow-lists for one architecture. */
+/* Filters of worker, dialer and companion, written out as BPF: allow-lists for one architecture. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -91,6 +91,31 @@ static const int DIALER[] = {
 #endif
 };
 
+/* No socket(2), no new process. */
+static const int COMPANION[] = {
+	SYS_writev,       SYS_readv,       SYS_socketpair,
+	SYS_getsockname,  SYS_getpeername, SYS_ppoll,
+	SYS_newfstatat,   SYS_fstat,       SYS_lseek,
+	SYS_ioctl,        SYS_eventfd2,    SYS_pipe2,
+	SYS_prlimit64,    SYS_uname,       SYS_sysinfo,
+	SYS_getuid,       SYS_geteuid,     SYS_getgid,
+	SYS_getegid,      SYS_sched_yield, SYS_sched_getaffinity,
+	SYS_rt_sigaction, SYS_statx,       SYS_readlinkat,
+	SYS_faccessat,    SYS_getdents64,
+#ifdef SYS_poll
+	SYS_poll,
+#endif
+#ifdef SYS_access
+	SYS_access,
+#endif
+#ifdef SYS_readlink
+	SYS_readlink,
+#endif
+#ifdef SYS_stat
+	SYS_stat,
+#endif
+};
+
 struct program {
 	struct sock_filter f[PROGRAM_MAX];
 	unsigned short n;
@@ -144,8 +169,6 @@ static void put_all(struct program *p, const int *list, size_t n)
 
 static void build(struct program *p, enum netpol_role role)
 {
-	bool dialer = role == NETPOL_ROLE_DIALER;
-
 	put(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, arch), 0, 0);
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
 	put_return(p, SECCOMP_RET_KILL_PROCESS);
@@ -156,14 +179,27 @@ static void build(struct program *p, enum netpol_role role)
 	/* Each of these leaves only by returning, or not having touched the number. */
 	put_unless_bits(p, SYS_mmap, 2, PROT_EXEC);
 	put_unless_bits(p, SYS_mprotect, 2, PROT_EXEC);
-	if (dialer) {
-		put_all(p, DIALER, AQE_COUNT(DIALER));
-		put_unless_bits(p, SYS_openat, 2, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC);
-		put_domains(p);
-	} else {
+	switch (role) {
+	case NETPOL_ROLE_WORKER:
 		put_all(p, WORKER, AQE_COUNT(WORKER));
+		break;
+	case NETPOL_ROLE_DIALER:
+		put_all(p, DIALER, AQE_COUNT(DIALER));
+		put_domains(p);
+		break;
+	case NETPOL_ROLE_COMPANION:
+		put_all(p, COMPANION, AQE_COUNT(COMPANION));
+		/* Its sockets are connected when it gets them. libcurl 7.88 calls connect(2) all
+		 * the same, although it is told so (CURL_SOCKOPT_ALREADY_CONNECTED), and this is
+		 * the answer with which it goes on. */
+		put(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_connect, 0, 1);
+		put_return(p, SECCOMP_RET_ERRNO | EINPROGRESS);
+		break;
 	}
-	put_return(p, dialer ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_KILL_PROCESS);
+	if (role != NETPOL_ROLE_WORKER)
+		put_unless_bits(p, SYS_openat, 2, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC);
+	put_return(p, role == NETPOL_ROLE_WORKER ? SECCOMP_RET_KILL_PROCESS
+						 : SECCOMP_RET_ERRNO | EPERM);
 }
 
 int netpol_seccomp_install(enum netpol_role role, struct aqe_err *e)

@@ -21,6 +21,8 @@ enum netpol_front {
 	NETPOL_FRONT_TLS,     /* transparent by SNI: 127.66.0.1:443 */
 	NETPOL_FRONT_HOST,    /* transparent by Host: 127.66.0.1:80 */
 	NETPOL_FRONT_METRICS, /* unix socket outside */
+	NETPOL_FRONT_GATEWAY, /* 127.0.0.1:3129: routes to HTTPS upstreams */
+	NETPOL_FRONT_CACHE,   /* no socket: proxy requests of the companion */
 	NETPOL_FRONT_COUNT
 };
 const char *netpol_front_name(enum netpol_front f);
@@ -29,7 +31,8 @@ enum {
 	NETPOL_PORT_HTTP = 3128,
 	NETPOL_PORT_SOCKS = 1080,
 	NETPOL_BACKLOG = 128,
-	NETPOL_LISTEN_MAX = 8,
+	NETPOL_PORT_GATEWAY = 3129,
+	NETPOL_LISTEN_MAX = 10,
 	NETPOL_DNS_PER_SECOND = 20,
 };
 /* Where allowed names live inside the container. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "netpolicy/egress/conn.h"
+#include "netpolicy/egress/gate.h"
 
 #define HTTPS 443
 
@@ -163,6 +164,10 @@ void netpol_conn_recheck(struct netpol_conn *c)
 	struct netpol_request rq = { c->ops->proto, c->host.text, c->host.len, c->port };
 	struct netpol_answer a;
 
+	if (c->ops->front == NETPOL_FRONT_GATEWAY) {
+		netpol_gate_recheck(c);
+		return;
+	}
 	if (!c->open)
 		return;
 	if (strcmp(c->rec.method, "CONNECT") == 0)

@@ -9,7 +9,7 @@
 /* Room for the records of a loop round: a full channel makes the worker refuse (503). */
 #define BUFFER_BYTES (1 << 20)
 
-static const size_t SIZES[] = {
+static const size_t SIZES[NETPOL_MSG_TYPES] = {
 	[NETPOL_MSG_READY] = sizeof(struct netpol_msg_head),
 	[NETPOL_MSG_RECORD] = sizeof(struct netpol_msg_record),
 	[NETPOL_MSG_STORED] = sizeof(struct netpol_msg_stored),
@@ -20,6 +20,11 @@ static const size_t SIZES[] = {
 	[NETPOL_MSG_DIALED] = sizeof(struct netpol_msg_dialed),
 	[NETPOL_MSG_PING] = sizeof(struct netpol_msg_ping),
 	[NETPOL_MSG_PONG] = sizeof(struct netpol_msg_ping),
+	[NETPOL_MSG_LINK] = sizeof(struct netpol_msg_link),
+	[NETPOL_MSG_SECRETS] = sizeof(struct netpol_msg_secrets),
+	[NETPOL_MSG_WRAP] = sizeof(struct netpol_msg_wrap),
+	[NETPOL_MSG_WRAPPED] = sizeof(struct netpol_msg_wrapped),
+	[NETPOL_MSG_CLIENT] = sizeof(struct netpol_msg_head),
 };
 
 int netpol_wire_pair(int ret[2], struct aqe_err *e)

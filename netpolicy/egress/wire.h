@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The messages between keeper, worker and dialer: fixed-size structs over SOCK_SEQPACKET pairs, a
- * descriptor may ride along. The keeper trusts neither of the others, the dialer not the worker:
- * each reader checks what it gets. */
+/* The messages between keeper, worker, dialer and companion: fixed-size structs over SOCK_SEQPACKET
+ * pairs, a descriptor may ride along. The keeper trusts none of the others, the dialer not the
+ * worker, the companion not the worker: each reader checks what it gets. */
 #ifndef AQE_EGRESS_WIRE_H
 #define AQE_EGRESS_WIRE_H
 
@@ -11,6 +11,7 @@
 
 #include "netpolicy/address.h"
 #include "netpolicy/egress/record.h"
+#include "netpolicy/egress/wire_companion.h"
 #include "netpolicy/host.h"
 
 enum netpol_msg_type {
@@ -21,9 +22,14 @@ enum netpol_msg_type {
 	NETPOL_MSG_STOP,      /* keeper: end cleanly */
 	NETPOL_MSG_DIAL,      /* worker to dialer */
 	NETPOL_MSG_CANCEL,
-	NETPOL_MSG_DIALED, /* dialer to worker, with the socket when it worked */
-	NETPOL_MSG_PING,   /* keeper to both: are you there */
-	NETPOL_MSG_PONG,   /* the same number back */
+	NETPOL_MSG_DIALED,  /* dialer to worker, with the socket when it worked */
+	NETPOL_MSG_PING,    /* keeper to both: are you there */
+	NETPOL_MSG_PONG,    /* the same number back */
+	NETPOL_MSG_LINK,    /* keeper to worker and companion: the channel between them */
+	NETPOL_MSG_SECRETS, /* keeper to companion: what it adds, in a sealed memfd */
+	NETPOL_MSG_WRAP,    /* worker to companion: speak TLS over this connection */
+	NETPOL_MSG_WRAPPED, /* companion to worker, with the socket in clear when it worked */
+	NETPOL_MSG_CLIENT,  /* companion to worker: an HTTP proxy client's connection */
 	NETPOL_MSG_TYPES
 };
 
@@ -74,6 +80,8 @@ struct netpol_msg_dial {
 	uint8_t proto;    /* enum netpol_proto */
 	uint8_t host_len; /* canonical */
 	char host[NETPOL_HOST_MAX + 1];
+	char gateway[NETPOL_GATEWAY_NAME_MAX +
+		     1]; /* its upstream, instead of a listed host; or "" */
 };
 struct netpol_msg_cancel {
 	uint32_t type;
@@ -99,6 +107,10 @@ union netpol_msg {
 	struct netpol_msg_cancel cancel;
 	struct netpol_msg_dialed dialed;
 	struct netpol_msg_ping ping;
+	struct netpol_msg_link link;
+	struct netpol_msg_secrets secrets;
+	struct netpol_msg_wrap wrap;
+	struct netpol_msg_wrapped wrapped;
 };
 
 /* A pair of connected, non-blocking channel ends. */

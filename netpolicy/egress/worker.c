@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -13,6 +14,7 @@
 
 #include "netpolicy/dns.h"
 #include "netpolicy/egress/conn.h"
+#include "netpolicy/egress/gate.h"
 #include "netpolicy/egress/handoff.h"
 #include "shim/core/text.h"
 
@@ -25,8 +27,9 @@
 
 const char *netpol_front_name(enum netpol_front f)
 {
-	static const char *const names[NETPOL_FRONT_COUNT] = { "http", "socks", "dns",    "dns_tcp",
-							       "tls",  "host",  "metrics" };
+	static const char *const names[NETPOL_FRONT_COUNT] = { "http",    "socks",   "dns",
+							       "dns_tcp", "tls",     "host",
+							       "metrics", "gateway", "cache" };
 
 	return (unsigned)f < NETPOL_FRONT_COUNT ? names[f] : "?";
 }
@@ -100,8 +103,9 @@ static void spent(struct netpol_worker *w)
 					(w->shared_len > SHARE_LARGE ? SHARE_SELDOM_MS : SHARE_MS));
 }
 
-/* A state that is damaged drains the limiter: never more tokens than before. */
-static void restore_limiter(struct netpol_worker *w)
+/* A state that is damaged drains the limiter: never more tokens than before. True when there was
+ * one: this is not the first worker. */
+static bool restore_limiter(struct netpol_worker *w)
 {
 	const struct netpol_shared_place *p;
 	struct netpol_when now = w->when;
@@ -110,13 +114,14 @@ static void restore_limiter(struct netpol_worker *w)
 
 	p = w->opts->shared ? netpol_shared_get(w->opts->shared, &len, &n_log) : NULL;
 	if (!p)
-		return;
+		return false;
 	now.boottime_ns = netpol_boottime_ns();
 	now.wall_ns = netpol_wall_ns();
 	(void)!netpol_limiter_restore(w->limiter, p->state, len, &now, NULL);
 	for (uint32_t i = 0; i < n_log; i++)
 		netpol_limiter_consume(w->limiter, p->log_ns[i], &l);
 	share_limiter(w);
+	return true;
 }
 
 void netpol_worker_decide(struct netpol_worker *w, const struct netpol_request *rq,
@@ -141,8 +146,8 @@ bool netpol_worker_may_store(struct netpol_worker *w, const struct netpol_record
 
 /* ---- the dialer ---- */
 
-bool netpol_worker_dial(struct netpol_worker *w, struct netpol_asking *a, enum netpol_proto proto,
-			const struct netpol_host *host, uint16_t port)
+bool netpol_worker_dial(struct netpol_worker *w, struct netpol_asking *a,
+			const struct netpol_dial_to *to)
 {
 	struct netpol_msg_dial m;
 
@@ -150,10 +155,11 @@ bool netpol_worker_dial(struct netpol_worker *w, struct netpol_asking *a, enum n
 	m.type = NETPOL_MSG_DIAL;
 	m.id = ++w->last_dial;
 	m.timeout_ms = w->type->limits.connect_ms;
-	m.port = port;
-	m.proto = (uint8_t)proto;
-	m.host_len = (uint8_t)host->len;
-	memcpy(m.host, host->text, host->len);
+	m.port = to->port;
+	m.proto = (uint8_t)to->proto;
+	m.host_len = (uint8_t)to->host->len;
+	memcpy(m.host, to->host->text, to->host->len);
+	(void)snprintf(m.gateway, sizeof(m.gateway), "%s", to->gateway ? to->gateway : "");
 	if (netpol_wire_send(w->dialer.fd, &m, sizeof(m), -1) != NETPOL_WIRE_SENT)
 		return false;
 	a->id = m.id;
@@ -250,6 +256,10 @@ static void take_policy(struct netpol_worker *w, const struct netpol_msg_policy 
 	netpol_policy_unref(w->policy);
 	w->policy = p;
 	w->type = t;
+	if (netpol_gates_load(w, false, NULL) < 0) {
+		netpol_loop_stop(w->loop);
+		return;
+	}
 	w->metrics.reloads++;
 	recheck_all(w);
 }
@@ -266,6 +276,10 @@ static void on_keeper(struct netpol_watch *watch, uint32_t events)
 			netpol_ledger_stored(&w->ledger, m.stored.serial, m.stored.ok);
 		if (m.head.type == NETPOL_MSG_PING)
 			netpol_wire_pong(watch->fd, &m.ping);
+		if (m.head.type == NETPOL_MSG_LINK && fd >= 0) {
+			netpol_gates_link(w, m.link.role, fd);
+			continue;
+		}
 		if (m.head.type == NETPOL_MSG_POLICY && fd >= 0)
 			take_policy(w, &m.policy, fd);
 		if (fd >= 0)
@@ -444,7 +458,7 @@ static int make_limiters(struct netpol_worker *w, struct aqe_err *e)
 	if (rc == 0)
 		rc = netpol_limiter_new(&NETPOL_DENY_BUDGET, &w->denials, e);
 	if (rc == 0)
-		restore_limiter(w);
+		rc = netpol_gates_load(w, restore_limiter(w), e);
 	return rc;
 }
 
@@ -502,6 +516,13 @@ int netpol_worker_run(const struct netpol_worker_opts *o, struct aqe_err *e)
 	w->last_id = o->first_id;
 	w->metrics.restarts = o->restarts;
 	w->asking.prev = w->asking.next = &w->asking;
+	w->wraps.prev = w->wraps.next = &w->wraps;
+	for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++) {
+		w->links[i].w = w;
+		w->links[i].watch.fd = -1;
+	}
+	w->from_companion.w = w;
+	w->from_companion.front = NETPOL_FRONT_CACHE;
 	w->keeper = (struct netpol_watch){ o->keeper, on_keeper, 0 };
 	w->dialer = (struct netpol_watch){ o->dialer, on_dialer, 0 };
 	netpol_ledger_init(&w->ledger, o->keeper);
@@ -509,6 +530,7 @@ int netpol_worker_run(const struct netpol_worker_opts *o, struct aqe_err *e)
 	rc = netpol_loop_new(&w->loop, e);
 	if (rc == 0)
 		rc = serve(w, e);
+	netpol_gates_done(w);
 	netpol_loop_free(w->loop);
 	netpol_repeats_flush(&w->repeats, NULL, 0);
 	netpol_ledger_done(&w->ledger);

@@ -30,11 +30,35 @@ struct netpol_asking {
 
 /* ---- the worker ---- */
 
+/* One route's limiter (gate.h). */
+struct netpol_gate {
+	char name[NETPOL_GATEWAY_NAME_MAX + 1];
+	struct netpol_limiter *limiter;
+};
+struct netpol_gates {
+	struct netpol_gate *list;
+	size_t n;
+};
+
 struct netpol_listening {
 	struct netpol_watch watch;
 	struct netpol_task again;
 	enum netpol_front front;
 	struct netpol_worker *w;
+};
+
+/* The channel to a companion. */
+struct netpol_link {
+	struct netpol_watch watch; /* fd -1: none now */
+	struct netpol_worker *w;
+};
+
+/* Where to. */
+struct netpol_dial_to {
+	enum netpol_proto proto;
+	const struct netpol_host *host;
+	uint16_t port;
+	const char *gateway; /* whose upstream it is, or NULL */
 };
 
 struct netpol_worker {
@@ -49,6 +73,10 @@ struct netpol_worker {
 	struct netpol_repeats repeats;
 	struct netpol_watch keeper, dialer;
 	struct netpol_asking asking; /* head of a ring */
+	struct netpol_link links[NETPOL_COMPANION_COUNT];
+	struct netpol_asking wraps; /* head of a ring: asked of the companion */
+	struct netpol_gates gates;
+	struct netpol_listening from_companion; /* has no socket */
 	struct netpol_listening listening[NETPOL_LISTEN_MAX];
 	struct netpol_timer minute, share;
 	struct netpol_metrics metrics;
@@ -61,8 +89,8 @@ struct netpol_worker {
 };
 
 /* Starts a dial; its `fn` is called once, later. False: the dialer takes no more. */
-bool netpol_worker_dial(struct netpol_worker *w, struct netpol_asking *a, enum netpol_proto proto,
-			const struct netpol_host *host, uint16_t port);
+bool netpol_worker_dial(struct netpol_worker *w, struct netpol_asking *a,
+			const struct netpol_dial_to *to);
 /* Nothing more will be heard of it. */
 void netpol_worker_forget(struct netpol_worker *w, struct netpol_asking *a);
 /* Decides and spends; keeps the limiter's state where the keeper can see it. */

@@ -9,6 +9,7 @@ const struct shim_aqe_command SHIM_AQE_COMMANDS[] = {
 	  shim_cmd_cache },
 	{ "egress", "the way out of one container: the service, or a forward proxy",
 	  shim_cmd_egress },
+	{ "gateway", NULL, shim_cmd_gateway },
 	{ "policy", "what agents may reach: show, check, match, simulate, serve", shim_cmd_policy },
 	{ "profile", "print the frozen profile", shim_cmd_profile },
 	{ "sandbox", "agent containers: create, run, list, stats, top, stop, logs, ...",

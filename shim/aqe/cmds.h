@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 struct shim_aqe_command {
-	const char *name, *about;
+	const char *name, *about; /* `about` NULL: not for people, not listed */
 	int (*fn)(int argc, char **argv);
 };
 /* In the order of `aqe --help`. */
@@ -18,6 +18,7 @@ extern const size_t SHIM_AQE_COMMANDS_COUNT;
 int shim_cmd_audit(int argc, char **argv);
 int shim_cmd_cache(int argc, char **argv);
 int shim_cmd_egress(int argc, char **argv);
+int shim_cmd_gateway(int argc, char **argv);
 int shim_cmd_policy(int argc, char **argv);
 int shim_cmd_sandbox(int argc, char **argv);
 

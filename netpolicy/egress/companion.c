@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+#include "netpolicy/egress/companion.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "netpolicy/egress/handoff.h"
+#include "netpolicy/egress/secrets.h"
+#include "shim/core/cleanup.h"
+#include "shim/core/fs.h"
+#include "shim/core/text.h"
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+/* What is special about each. */
+static const struct {
+	const char *name; /* --role */
+	bool (*wanted)(const struct netpol_policy *p, const char *type);
+	const char *started, *ended, *closed, *secrets, *no_secrets; /* events */
+} ROLES[NETPOL_COMPANION_COUNT] = {
+	[NETPOL_COMPANION_GATEWAY] = { "gateway", netpol_secrets_wanted, "gateway_started",
+				       "gateway_ended", "gateway_closed", "credential_changed",
+				       "credential_unavailable" },
+};
+
+struct netpol_companion {
+	struct netpol_companion_opts o;
+	struct netpol_policy *policy; /* a reference */
+	struct netpol_watch chan;
+	struct netpol_timer supervise_at, look;
+	uint64_t pings; /* sent: number of the last one */
+	bool answered;  /* that one */
+	bool killing;   /* the supervisor waits for its end */
+	bool started;   /* once at least */
+	pid_t pid;      /* 0: none */
+	bool wanted, ready, closed;
+	uint64_t stamp; /* of the files as they were handed over */
+};
+
+static void tell(struct netpol_companion *c, const char *reason, bool good)
+{
+	c->o.event(c->o.self, reason, good);
+}
+
+/* ---- handing over ---- */
+
+static int sealed(const struct aqe_buf *b, int *ret, struct aqe_err *e)
+{
+	AQE_AUTO_FD int fd = memfd_create("secrets", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int rc;
+
+	if (fd < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "memfd_create");
+	rc = aqe_fs_write_all(fd, b->p, b->len, e);
+	if (rc == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		rc = aqe_err_set(e, AQE_E_SYS, errno, "sealing the secrets");
+	if (rc == 0)
+		*ret = AQE_TAKE_FD(fd);
+	return rc;
+}
+
+static int send_secrets(struct netpol_companion *c, struct aqe_err *e)
+{
+	struct aqe_buf b = AQE_BUF_INIT(NETPOL_SECRETS_MAX);
+	struct netpol_msg_secrets m = { NETPOL_MSG_SECRETS, 0 };
+	AQE_AUTO_FD int fd = -1;
+	struct aqe_err why = AQE_ERR_INIT;
+	int rc;
+
+	c->stamp = netpol_secrets_stamp(c->policy, c->o.agent_type);
+	/* What cannot be read is not handed over: its gateway answers 503 from now on. */
+	if (netpol_secrets_read(c->policy, c->o.agent_type, &b, &why) < 0)
+		tell(c, ROLES[c->o.role].no_secrets, false);
+	rc = sealed(&b, &fd, e);
+	m.size = (uint32_t)b.len;
+	if (rc == 0 && netpol_wire_send(c->chan.fd, &m, sizeof(m), fd) != NETPOL_WIRE_SENT)
+		rc = aqe_err_set(e, AQE_E_SYS, EPIPE, "the companion is gone");
+	if (b.p)
+		explicit_bzero(b.p, b.cap);
+	aqe_buf_done(&b);
+	return rc;
+}
+
+/* Secrets first: no moment in which a new gateway has none. */
+static int hand_over(struct netpol_companion *c, struct aqe_err *e)
+{
+	struct netpol_msg_policy m;
+	AQE_AUTO_FD int fd = -1;
+	int rc = send_secrets(c, e);
+
+	if (rc == 0)
+		rc = netpol_handoff_write(c->policy, c->o.agent_type, &m, &fd, e);
+	if (rc == 0 && netpol_wire_send(c->chan.fd, &m, sizeof(m), fd) != NETPOL_WIRE_SENT)
+		rc = aqe_err_set(e, AQE_E_SYS, EPIPE, "the companion is gone");
+	return rc;
+}
+
+static void on_look(struct netpol_timer *t)
+{
+	struct netpol_companion *c = NETPOL_OWNER(t, struct netpol_companion, look);
+	struct aqe_err e = AQE_ERR_INIT;
+
+	netpol_loop_arm(c->o.loop, t, netpol_loop_now(c->o.loop) + NETPOL_COMPANION_LOOK_MS);
+	if (c->chan.fd < 0 || c->stamp == netpol_secrets_stamp(c->policy, c->o.agent_type))
+		return;
+	tell(c, ROLES[c->o.role].secrets, true);
+	if (send_secrets(c, &e) < 0 && c->pid > 0)
+		(void)kill(c->pid, SIGKILL); /* better anew than with the old ones */
+}
+
+/* ---- the process ---- */
+
+static void place(int fd, int at)
+{
+	if (fd == at)
+		(void)fcntl(fd, F_SETFD, 0);
+	else
+		(void)dup2(fd, at);
+}
+
+/* In the child. It confines itself when its libraries are loaded. */
+__attribute__((noreturn)) static void become(const struct netpol_companion *c, int chan)
+{
+	char role[64], id[32], type[128], path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+					  *env[] = { path, NULL };
+	char name[] = "aqe", command[] = "gateway";
+	char *argv[] = { name, command, role, type, id, NULL };
+	/* out of the way of the places they go to */
+	int high = fcntl(chan, F_DUPFD_CLOEXEC, 16);
+	int listener = c->o.listen_fd < 0 ? -1 : fcntl(c->o.listen_fd, F_DUPFD_CLOEXEC, 16);
+	sigset_t none;
+
+	(void)snprintf(role, sizeof(role), "--role=%s", ROLES[c->o.role].name);
+	(void)snprintf(type, sizeof(type), "--type=%s", c->o.agent_type);
+	(void)snprintf(id, sizeof(id), "--id=%u", (unsigned)c->o.id);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	place(high, NETPOL_COMPANION_FD);
+	if (listener >= 0)
+		place(listener, NETPOL_COMPANION_LISTEN);
+	if (close_range(listener < 0 ? NETPOL_COMPANION_FD + 1 : NETPOL_COMPANION_LISTEN + 1, ~0U,
+			0) == 0)
+		(void)execve(c->o.program, argv, env);
+	_exit(127);
+}
+
+static void drop_chan(struct netpol_companion *c)
+{
+	if (c->chan.fd < 0)
+		return;
+	netpol_loop_unwatch(c->o.loop, &c->chan);
+	(void)close(c->chan.fd); /* the process sees its end */
+	c->chan.fd = -1;
+	c->ready = false;
+}
+
+static void supervise(struct netpol_companion *c, enum netpol_sup_event event);
+
+/* False: it says what it should not. */
+static bool take(struct netpol_companion *c, const union netpol_msg *m)
+{
+	if (m->head.type == NETPOL_MSG_READY && !c->ready) {
+		c->ready = true;
+		c->o.ready(c->o.self);
+		return true;
+	}
+	if (m->head.type != NETPOL_MSG_PONG || m->ping.serial > c->pings)
+		return false;
+	if (m->ping.serial == c->pings && !c->answered) {
+		c->answered = true;
+		supervise(c, NETPOL_SUP_ANSWERED);
+	}
+	return true;
+}
+
+static void on_chan(struct netpol_watch *w, uint32_t events)
+{
+	struct netpol_companion *c = NETPOL_OWNER(w, struct netpol_companion, chan);
+	union netpol_msg m;
+	bool good = true;
+	int fd, got = 0;
+
+	(void)events;
+	while (good && w->fd >= 0 && (got = netpol_wire_recv(w->fd, &m, &fd)) > 0) {
+		if (fd >= 0)
+			(void)close(fd); /* none belongs to these messages */
+		good = fd < 0 && take(c, &m);
+	}
+	if (good && got == 0)
+		return;
+	if (c->pid > 0)
+		(void)kill(c->pid, SIGKILL); /* it ended, or is no program of ours */
+	drop_chan(c);
+}
+
+static int start(struct netpol_companion *c, struct aqe_err *e)
+{
+	int pair[2] = { -1, -1 };
+	int rc = netpol_wire_pair(pair, e);
+
+	if (rc < 0)
+		return rc;
+	c->pid = fork();
+	if (c->pid == 0)
+		become(c, pair[1]);
+	(void)close(pair[1]); /* the child's */
+	c->chan = (struct netpol_watch){ pair[0], on_chan, 0 };
+	if (c->pid < 0) {
+		c->pid = 0;
+		rc = aqe_err_set(e, AQE_E_SYS, errno, "fork");
+	} else if (!netpol_loop_watch(c->o.loop, &c->chan, EPOLLIN)) {
+		rc = aqe_err_set(e, AQE_E_SYS, errno, "epoll_ctl");
+	}
+	if (rc == 0)
+		rc = hand_over(c, e);
+	return rc;
+}
+
+static enum netpol_sup_event start_again(struct netpol_companion *c)
+{
+	if (start(c, NULL) < 0)
+		return NETPOL_SUP_START_FAILED;
+	if (c->started)
+		tell(c, ROLES[c->o.role].started, true);
+	c->started = true;
+	return NETPOL_SUP_STARTED;
+}
+
+static void ping(struct netpol_companion *c)
+{
+	struct netpol_msg_ping m;
+
+	memset(&m, 0, sizeof(m));
+	m.type = NETPOL_MSG_PING;
+	m.serial = ++c->pings;
+	c->answered = false;
+	(void)netpol_wire_send(c->chan.fd, &m, sizeof(m), -1); /* else it does not answer */
+}
+
+/* One step: true when *io_event is to be told next. */
+static bool step(struct netpol_companion *c, enum netpol_sup_event *io_event)
+{
+	int64_t now = netpol_loop_now(c->o.loop);
+	struct netpol_sup_todo todo;
+	uint64_t random = 0;
+	bool more = false;
+
+	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* 0: no jitter */
+	c->o.supervise.tell(c->o.supervise.self, *io_event, now, random, &todo);
+	if (todo.timer_ms >= 0)
+		netpol_loop_arm(c->o.loop, &c->supervise_at, now + todo.timer_ms);
+	if (todo.failure != NETPOL_SUP_NO_FAILURE)
+		tell(c, ROLES[c->o.role].ended, false);
+	if (todo.kill) {
+		drop_chan(c);
+		c->killing = c->pid > 0;
+		if (c->killing)
+			(void)kill(c->pid, SIGKILL);
+		more = !c->killing;
+		*io_event = NETPOL_SUP_KILLED;
+	}
+	if (todo.start) {
+		*io_event = start_again(c);
+		more = true;
+	}
+	if (todo.ping)
+		ping(c);
+	if (todo.close) {
+		c->closed = true;
+		netpol_loop_disarm(c->o.loop, &c->look);
+		tell(c, ROLES[c->o.role].closed, false);
+	}
+	return more;
+}
+
+static void supervise(struct netpol_companion *c, enum netpol_sup_event event)
+{
+	while (!c->closed && step(c, &event))
+		; /* what was done is told at once */
+}
+
+static void on_supervise(struct netpol_timer *t)
+{
+	supervise(NETPOL_OWNER(t, struct netpol_companion, supervise_at), NETPOL_SUP_TIMER);
+}
+
+/* ---- the keeper's calls ---- */
+
+int netpol_companion_new(const struct netpol_companion_opts *o, struct netpol_companion **ret,
+			 struct aqe_err *e)
+{
+	struct netpol_companion *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the companion");
+	c->o = *o;
+	c->chan.fd = -1;
+	c->supervise_at.fn = on_supervise;
+	c->look.fn = on_look;
+	*ret = c;
+	return 0;
+}
+
+void netpol_companion_free(struct netpol_companion *c)
+{
+	if (!c)
+		return;
+	netpol_loop_disarm(c->o.loop, &c->supervise_at);
+	netpol_loop_disarm(c->o.loop, &c->look);
+	drop_chan(c);
+	if (c->pid > 0)
+		(void)kill(c->pid, SIGKILL);
+	netpol_policy_unref(c->policy);
+	free(c);
+}
+
+int netpol_companion_policy(struct netpol_companion *c, struct netpol_policy *p, struct aqe_err *e)
+{
+	bool before = c->wanted;
+
+	netpol_policy_unref(c->policy);
+	c->policy = netpol_policy_ref(p);
+	c->wanted = before || ROLES[c->o.role].wanted(p, c->o.agent_type);
+	if (!c->wanted || c->closed)
+		return 0;
+	if (before) /* it runs, or will soon and gets the newest then */
+		return c->chan.fd >= 0 ? hand_over(c, e) : 0;
+	netpol_loop_arm(c->o.loop, &c->look, netpol_loop_now(c->o.loop) + NETPOL_COMPANION_LOOK_MS);
+	supervise(c, NETPOL_SUP_BEGIN);
+	return c->closed ? aqe_err_set(e, AQE_E_INTERNAL, 0, "the companion does not start") : 0;
+}
+
+void netpol_companion_link(struct netpol_companion *c, int worker_chan)
+{
+	struct netpol_msg_link m = { NETPOL_MSG_LINK, c ? c->o.role : 0 };
+	int pair[2] = { -1, -1 };
+
+	if (!c || !c->ready || worker_chan < 0 || netpol_wire_pair(pair, NULL) < 0)
+		return;
+	/* One that gets no channel has none: requests are answered 503. */
+	if (netpol_wire_send(c->chan.fd, &m, sizeof(m), pair[0]) == NETPOL_WIRE_SENT)
+		(void)netpol_wire_send(worker_chan, &m, sizeof(m), pair[1]);
+	(void)close(pair[0]); /* theirs now */
+	(void)close(pair[1]);
+}
+
+bool netpol_companion_reaped(struct netpol_companion *c, pid_t pid)
+{
+	bool was;
+
+	if (!c || pid != c->pid || pid <= 0)
+		return false;
+	c->pid = 0;
+	drop_chan(c);
+	was = c->killing;
+	c->killing = false;
+	supervise(c, was ? NETPOL_SUP_KILLED : NETPOL_SUP_ENDED);
+	return true;
+}
+
+bool netpol_companion_serves(const struct netpol_companion *c)
+{
+	return !c || !c->wanted || c->ready;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "netpolicy/egress/secrets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/core/cleanup.h"
+#include "shim/core/fs.h"
+#include "shim/core/json.h"
+#include "shim/core/text.h"
+
+static bool is_mine(const struct netpol_policy *p, const char *type, const struct netpol_gateway *g)
+{
+	return netpol_policy_gateway(p, type, g->name) == g;
+}
+
+bool netpol_secrets_wanted(const struct netpol_policy *p, const char *type)
+{
+	for (size_t i = 0; i < p->n_gateways; i++) {
+		if (is_mine(p, type, &p->gateways[i]))
+			return true;
+	}
+	return false;
+}
+
+/* FNV-1a: compared with itself only. */
+static uint64_t mix(uint64_t h, const void *p, size_t n)
+{
+	const unsigned char *c = p;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ c[i]) * 0x100000001b3;
+	return h;
+}
+
+static uint64_t mix_file(uint64_t h, const char *path)
+{
+	struct stat st;
+
+	if (!path || stat(path, &st) < 0)
+		return mix(h, "absent", 6);
+	h = mix(h, &st.st_dev, sizeof(st.st_dev));
+	h = mix(h, &st.st_ino, sizeof(st.st_ino));
+	h = mix(h, &st.st_size, sizeof(st.st_size));
+	h = mix(h, &st.st_mode, sizeof(st.st_mode));
+	h = mix(h, &st.st_uid, sizeof(st.st_uid));
+	h = mix(h, &st.st_mtim, sizeof(st.st_mtim));
+	return mix(h, &st.st_ctim, sizeof(st.st_ctim));
+}
+
+uint64_t netpol_secrets_stamp(const struct netpol_policy *p, const char *type)
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < p->n_gateways; i++) {
+		const struct netpol_gateway *g = &p->gateways[i];
+
+		if (is_mine(p, type, g))
+			h = mix_file(mix_file(h, g->credential_file), g->ca_file);
+	}
+	return h;
+}
+
+static int read_file(const char *path, size_t max, bool secret, struct aqe_buf *b,
+		     struct aqe_err *e)
+{
+	AQE_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	int rc;
+
+	if (fd < 0)
+		return aqe_err_set(e, AQE_E_UNTRUSTED, errno, "'%.200s'", path);
+	rc = aqe_fs_check(fd, AQE_FS_REGULAR | AQE_FS_OWNER | AQE_FS_NO_WRITE, max, path, &st, e);
+	if (rc == 0 && secret && (st.st_mode & 07))
+		rc = aqe_err_set(e, AQE_E_UNTRUSTED, 0, "'%.200s': others may read it", path);
+	return rc == 0 ? aqe_fs_read_fd(fd, b, e) : rc;
+}
+
+int netpol_credential_read(const char *path, struct aqe_buf *b, struct aqe_err *e)
+{
+	struct aqe_buf text = AQE_BUF_INIT(NETPOL_CREDENTIAL_MAX);
+	int rc = read_file(path, NETPOL_CREDENTIAL_MAX, true, &text, e);
+	size_t n = text.len;
+
+	while (rc == 0 && n > 0 && (text.p[n - 1] == '\n' || text.p[n - 1] == '\r'))
+		n--;
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		if (text.p[i] < ' ' || text.p[i] >= 0x7f)
+			rc = aqe_err_set(e, AQE_E_MALFORMED, 0,
+					 "'%.200s': not one line of printable ASCII", path);
+	}
+	if (rc == 0 && n < NETPOL_CREDENTIAL_MIN)
+		rc = aqe_err_set(e, AQE_E_MALFORMED, 0, "'%.200s': shorter than %d characters",
+				 path, NETPOL_CREDENTIAL_MIN);
+	if (rc == 0)
+		rc = aqe_buf_add(b, text.p, n);
+	if (text.p)
+		explicit_bzero(text.p, text.cap);
+	aqe_buf_done(&text);
+	return rc;
+}
+
+/* One gateway's members. */
+static int read_one(const struct netpol_gateway *g, struct aqe_buf *b, struct aqe_err *e)
+{
+	struct aqe_buf secret = AQE_BUF_INIT(NETPOL_CREDENTIAL_MAX);
+	AQE_AUTO_BUF struct aqe_buf ca = AQE_BUF_INIT(NETPOL_CA_FILE_MAX);
+	int rc = g->credential_file ? netpol_credential_read(g->credential_file, &secret, e) : 0;
+
+	if (rc == 0 && g->ca_file)
+		rc = read_file(g->ca_file, NETPOL_CA_FILE_MAX, false, &ca, e);
+	if (rc == 0) {
+		(void)aqe_buf_puts(b, b->len > 1 ? "," : "");
+		aqe_json_emit_str(b, g->name);
+		(void)aqe_buf_puts(b, ":{\"credential\":");
+		aqe_json_emit_str(b, aqe_buf_str(&secret));
+		(void)aqe_buf_puts(b, ",\"ca\":");
+		aqe_json_emit_str(b, aqe_buf_str(&ca));
+		(void)aqe_buf_putc(b, '}');
+	} else {
+		(void)aqe_err_wrap(e, "gateway '%s'", g->name);
+	}
+	if (secret.p)
+		explicit_bzero(secret.p, secret.cap);
+	aqe_buf_done(&secret);
+	return rc;
+}
+
+int netpol_secrets_read(const struct netpol_policy *p, const char *type, struct aqe_buf *b,
+			struct aqe_err *e)
+{
+	struct aqe_err first = AQE_ERR_INIT;
+	int rc = 0;
+
+	(void)aqe_buf_putc(b, '{');
+	for (size_t i = 0; i < p->n_gateways; i++) {
+		struct aqe_err one = AQE_ERR_INIT;
+
+		if (is_mine(p, type, &p->gateways[i]) && read_one(&p->gateways[i], b, &one) < 0 &&
+		    rc == 0) {
+			first = one;
+			rc = (int)one.code;
+		}
+	}
+	(void)aqe_buf_putc(b, '}');
+	if (aqe_buf_ok(b, e) < 0)
+		return (int)AQE_E_NOMEM;
+	if (rc < 0 && e)
+		*e = first;
+	return rc;
+}
+
+int netpol_secrets_check(const struct netpol_policy *p, const char *type, struct aqe_err *e)
+{
+	struct aqe_buf b = AQE_BUF_INIT(NETPOL_SECRETS_MAX);
+	int rc = netpol_secrets_read(p, type, &b, e);
+
+	if (b.p)
+		explicit_bzero(b.p, b.cap);
+	aqe_buf_done(&b);
+	return rc;
+}
