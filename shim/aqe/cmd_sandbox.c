@@ -26,6 +26,8 @@ static const struct shim_aqe_command COMMANDS[] = {
 	{ "events", "what happened; -f: and what happens", shim_sandbox_events },
 	{ "reset", "forget its failures; lets go of a hold", shim_sandbox_reset },
 	{ "destroy-all", "stop and remove every sandbox", shim_sandbox_destroy_all },
+	{ "images", "unpacked images and who uses them", shim_sandbox_images },
+	{ "rmi", "remove unpacked images that nobody uses", shim_sandbox_rmi },
 	{ "types", "agent types and their ceilings", shim_sandbox_types },
 };
 

@@ -115,14 +115,12 @@ static int list_one(void *arg, struct shim_box *b, struct aqe_err *e)
 {
 	struct listing *l = arg;
 	struct shim_seen s;
-	const char *word;
+	const char *word = NULL;
 	int rc;
 
-	shim_sb_revive(b);
-	rc = shim_box_seen(b, &s, e);
+	rc = shim_sb_look(b, &s, &word, e);
 	if (rc < 0)
 		return rc;
-	word = shim_seen_word(&s, shim_box_is_supervised(b));
 	if (l->sb->value[SHIM_SB_QUIET]) {
 		aqe_buf_addf(l->out, "%s\n", b->name);
 		return 0;
@@ -224,7 +222,7 @@ int shim_sandbox_health(int argc, char **argv)
 	struct aqe_err e = AQE_ERR_INIT;
 	struct shim_seen s = SHIM_SEEN_INIT;
 	struct shim_sb sb;
-	const char *word;
+	const char *word = NULL;
 	bool ok;
 	int rc = shim_sb_begin(&sb, &HEALTH, SHIM_SB_OPERANDS, 1, 1, argc, argv);
 
@@ -232,15 +230,12 @@ int shim_sandbox_health(int argc, char **argv)
 		return rc;
 	rc = shim_box_find(sb.arena, &sb.place, sb.words[0], &b, &e);
 	if (rc == 0)
-		shim_sb_revive(&b);
-	if (rc == 0)
-		rc = shim_box_seen(&b, &s, &e);
+		rc = shim_sb_look(&b, &s, &word, &e);
 	if (rc < 0) {
 		rc = shim_sb_fail(&sb, &e);
 		shim_sb_done(&sb);
 		return rc;
 	}
-	word = shim_seen_word(&s, shim_box_is_supervised(&b));
 	ok = is_healthy(&s, word);
 	(void)printf(sb.json ? "{\"version\":1,\"name\":\"%s\",\"healthy\":%s,\"status\":\"%s\","
 			       "\"check\":\"%s\",\"oom_killed\":%s}\n"

@@ -15,6 +15,7 @@
 #include "shim/exit.h"
 #include "shim/sandbox/engine.h"
 #include "shim/sandbox/events.h"
+#include "shim/sandbox/image_store.h"
 #include "shim/sandbox/monitor.h"
 #include "shim/sandbox/size.h"
 
@@ -272,9 +273,13 @@ static int make_box(struct shim_sb *sb, struct shim_plan *p, struct shim_box *re
 
 	if (!engine)
 		return aqe_err_set(e, AQE_E_ABSENT, 0, "engine '%.20s' is not built in", p->engine);
-	rc = engine->prepare(sb->arena, &sb->place, p, e);
+	/* the image must stay from the look at it until the sandbox says that it uses it */
+	rc = shim_images_lock(&sb->place, e);
+	if (rc == 0)
+		rc = engine->prepare(sb->arena, &sb->place, p, e);
 	if (rc == 0)
 		rc = shim_box_make(sb->arena, &sb->place, p, ret, e);
+	shim_images_unlock(&sb->place);
 	if (rc < 0)
 		return rc;
 	rc = engine->create(ret, e);

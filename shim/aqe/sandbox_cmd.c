@@ -201,16 +201,30 @@ int shim_sb_wait(struct shim_box *b, uint32_t ms,
 	return aqe_err_set(e, AQE_E_TIMEOUT, 0, "'%s': nothing happened within %u ms", b->name, ms);
 }
 
-void shim_sb_revive(struct shim_box *b)
+/* True when it got a monitor. */
+static bool revive(struct shim_box *b)
 {
 	struct shim_want w;
-	struct shim_seen s;
 
-	if (shim_box_want(b, &w, NULL) < 0 || !w.up || shim_box_is_supervised(b) ||
-	    shim_box_seen(b, &s, NULL) < 0)
-		return;
+	/* when it gets none it shows as unsupervised */
+	return shim_box_want(b, &w, NULL) == 0 && w.up && shim_monitor_ensure(b, NULL) == 0;
+}
+
+int shim_sb_look(struct shim_box *b, struct shim_seen *ret, const char **ret_word,
+		 struct aqe_err *e)
+{
 	/* what ended, or is held, has no monitor and needs none */
-	if (aqe_str_in(s.status, (const char *const[]){ "exited", "held", "stopped", NULL }))
-		return;
-	(void)!shim_monitor_ensure(b, NULL); /* it shows as unsupervised */
+	static const char *const ENDED[] = { "exited", "held", "stopped", NULL };
+	int rc = shim_box_seen(b, ret, e);
+	bool supervised;
+
+	if (rc < 0)
+		return rc;
+	supervised = shim_box_is_supervised(b);
+	if (!supervised && !aqe_str_in(ret->status, ENDED) && revive(b)) {
+		rc = shim_box_seen(b, ret, e);
+		supervised = shim_box_is_supervised(b);
+	}
+	*ret_word = shim_seen_word(ret, supervised);
+	return rc;
 }

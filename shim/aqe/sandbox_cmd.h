@@ -106,8 +106,10 @@ AQE_MUST_CHECK int shim_sb_each(struct shim_sb *sb, shim_sb_each_fn *fn, void *a
 AQE_MUST_CHECK int shim_sb_wait(struct shim_box *b, uint32_t ms,
 				int (*done)(struct shim_box *b, const struct shim_seen *s),
 				struct aqe_err *e);
-/* Gives a sandbox that should run but has lost its monitor a new one. */
-void shim_sb_revive(struct shim_box *b);
+/* What a sandbox does, and the one word for it. One that should run but has lost its monitor gets a
+ * new one first. */
+AQE_MUST_CHECK int shim_sb_look(struct shim_box *b, struct shim_seen *ret, const char **ret_word,
+				struct aqe_err *e);
 /* A sandbox as a JSON object; NULL without memory. */
 struct aqe_json *shim_sb_json(struct aqe_arena *a, struct shim_box *b, const struct shim_seen *s,
 			      const char *word);
@@ -129,6 +131,8 @@ int shim_sandbox_exec(int argc, char **argv);
 int shim_sandbox_health(int argc, char **argv);
 int shim_sandbox_inspect(int argc, char **argv);
 int shim_sandbox_types(int argc, char **argv);
+int shim_sandbox_images(int argc, char **argv);
+int shim_sandbox_rmi(int argc, char **argv);
 
 /* Follows a sandbox's output on our own streams until it does not run any more
  * (cmd_sandbox_logs.c).

@@ -52,13 +52,13 @@ static int take_one(void *arg, struct shim_box *b, struct aqe_err *e)
 {
 	struct taking *t = arg;
 	struct shim_view_row *row = &t->v->rows[t->v->n];
+	const char *word = NULL;
 	struct shim_seen s;
 	int rc;
 
 	if (t->v->only && !aqe_str_eq(t->v->only, b->name))
 		return 0;
-	shim_sb_revive(b);
-	rc = shim_box_seen(b, &s, e);
+	rc = shim_sb_look(b, &s, &word, e);
 	if (rc < 0)
 		return rc;
 	if (!t->v->all && !shim_seen_runs(&s))
@@ -67,7 +67,7 @@ static int take_one(void *arg, struct shim_box *b, struct aqe_err *e)
 		.name = b->name,
 		.agent_id = b->plan.agent_id,
 		.type = b->plan.agent_type,
-		.word = shim_seen_word(&s, shim_box_is_supervised(b)),
+		.word = word,
 		.health = s.health ? s.health : "none",
 		.pid = shim_seen_runs(&s) ? s.pid : 0,
 		.starts = s.starts,

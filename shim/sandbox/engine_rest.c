@@ -15,8 +15,7 @@
 #include "shim/sandbox/engine.h"
 #include "shim/sandbox/rest.h"
 
-#define API       "/v1.40" /* docker 19.03 and later, podman's compatible API */
-#define LIBPOD    "/v4.0.0/libpod"
+#define LIBPOD    "/libpod"
 #define RUNTIME   "aqe-shim"
 #define PERIOD_US 100000
 #define PID_FILE  "pid"
@@ -182,7 +181,7 @@ static void docker_body(const struct shim_plan *p, const char *runtime, struct a
 /* The name under which docker knows the shim: the one whose path ends in "/aqe-shim". */
 static int docker_runtime(const struct shim_rest *r, const char **ret, struct aqe_err *e)
 {
-	struct shim_rest_call c = { .method = "GET", .path = API "/info" };
+	struct shim_rest_call c = { .method = "GET", .path = "/info" };
 	struct aqe_json *answer = NULL;
 	const struct aqe_json *list, *i;
 	int status = 0, rc = shim_rest_do(r, &c, &status, &answer, e);
@@ -211,7 +210,7 @@ static int find_image(const struct shim_rest *r, struct shim_plan *p, struct aqe
 	const char *id;
 	int status = 0, rc;
 
-	c.path = name ? aqe_arena_fmt(r->arena, API "/images/%s/json", name) : NULL;
+	c.path = name ? aqe_arena_fmt(r->arena, "/images/%s/json", name) : NULL;
 	if (!c.path)
 		return nomem(e);
 	rc = shim_rest_do(r, &c, &status, &answer, e);
@@ -223,10 +222,15 @@ static int find_image(const struct shim_rest *r, struct shim_plan *p, struct aqe
 				   "first",
 				   r->engine, p->image);
 	id = aqe_json_str(aqe_json_get(answer, "Id"));
-	if (status != 200 || !id)
+	if (status != 200)
 		return shim_rest_fault(r, "find the image", status, answer, e);
-	p->image_id = aqe_starts(id, "sha256:") ? id : aqe_arena_fmt(r->arena, "sha256:%s", id);
-	return p->image_id ? 0 : nomem(e);
+	if (id && !aqe_starts(id, "sha256:"))
+		id = aqe_arena_fmt(r->arena, "sha256:%s", id);
+	if (!id || !aqe_is_sha256_digest(id))
+		return aqe_err_set(e, AQE_E_MALFORMED, 0, "%s: image '%.200s' has no id", r->engine,
+				   p->image);
+	p->image_id = id;
+	return 0;
 }
 
 /* The image's own variables are the engine's business; these are ours. */
@@ -273,7 +277,7 @@ static int request(struct shim_box *b, const struct shim_rest *r, struct shim_re
 	char path[512];
 
 	/* formats are ours, with one %s; a name needs no quoting */
-	(void)snprintf(path, sizeof(path), "%s%s%s", API "/containers/", b->name, fmt);
+	(void)snprintf(path, sizeof(path), "/containers/%s%s", b->name, fmt);
 	c->path = path;
 	return shim_rest_do(r, c, ret_status, ret, e);
 }
@@ -315,7 +319,7 @@ static int create(struct shim_box *b, struct aqe_err *e)
 
 	if (rc == 0 && !is_podman(b)) {
 		rc = docker_runtime(&r, &runtime, e);
-		c.path = aqe_arena_fmt(b->arena, API "/containers/create?name=%s", b->name);
+		c.path = aqe_arena_fmt(b->arena, "/containers/create?name=%s", b->name);
 	}
 	if (rc < 0 || !c.path)
 		return rc < 0 ? rc : nomem(e);
@@ -367,6 +371,8 @@ static int state(struct shim_box *b, struct shim_engine_state *ret, struct aqe_e
 	if (!ret->running)
 		(void)!aqe_json_get_i64(s, "ExitCode", 0, 255, &ret->exit_code, NULL);
 	ret->container = aqe_json_str(aqe_json_get(doc, "Id"));
+	if (!ret->container || !aqe_is_hex(ret->container, 64))
+		return aqe_err_set(e, AQE_E_MALFORMED, 0, "%s: '%s' has no id", r.engine, b->name);
 	return 0;
 }
 
@@ -520,14 +526,14 @@ static int exec(struct shim_box *b, const struct shim_exec_opts *o, int *ret_sta
 		rc = aqe_json_parse(b->arena, "{\"Detach\":false,\"Tty\":false}", 28,
 				    &AQE_JSON_LIMITS_DEFAULT, &body, e);
 	c.body = body;
-	if (rc == 0 && !(c.path = aqe_arena_fmt(b->arena, API "/exec/%s/start", id)))
+	if (rc == 0 && !(c.path = aqe_arena_fmt(b->arena, "/exec/%s/start", id)))
 		rc = nomem(e);
 	if (rc == 0)
 		rc = shim_rest_do(&r, &c, &status, &answer, e);
 	if (rc == 0 && status != 200)
 		rc = shim_rest_fault(&r, "exec", status, answer, e);
 	c = (struct shim_rest_call){ .method = "GET" };
-	if (rc == 0 && !(c.path = aqe_arena_fmt(b->arena, API "/exec/%s/json", id)))
+	if (rc == 0 && !(c.path = aqe_arena_fmt(b->arena, "/exec/%s/json", id)))
 		rc = nomem(e);
 	if (rc == 0)
 		rc = shim_rest_do(&r, &c, &status, &answer, e);

@@ -16,7 +16,6 @@
 
 #define CONFIG_MAX ((size_t)4 << 20)
 #define NS_PER_MS  1000000
-#define TEMP       ".new-"
 
 static const struct aqe_json_limits LIMITS = {
 	.bytes = CONFIG_MAX,
@@ -171,7 +170,7 @@ static int make_temp(const struct shim_place *place, char name[32], int *ret_fd,
 
 	if (getrandom(&chance, sizeof(chance), 0) != (ssize_t)sizeof(chance))
 		return aqe_err_set(e, AQE_E_SYS, errno, "getrandom");
-	(void)snprintf(name, 32, TEMP "%016llx", (unsigned long long)chance);
+	(void)snprintf(name, 32, SHIM_IMAGE_TEMP "%016llx", (unsigned long long)chance);
 	rc = aqe_fs_ensure_dir(place->store_fd, name, 0711, &fd, e);
 	if (rc < 0)
 		return rc;

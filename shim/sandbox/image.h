@@ -9,8 +9,10 @@
 
 /* Owners in the store are shifted by this much: the container's root is this user outside, and its
  * user namespace maps SHIM_ID_SIZE ids from here. */
-#define SHIM_ID_SHIFT 100000U
-#define SHIM_ID_SIZE  65536U
+#define SHIM_ID_SHIFT   100000U
+#define SHIM_ID_SIZE    65536U
+
+#define SHIM_IMAGE_TEMP ".new-" /* folders of the store that are being filled */
 
 /* All strings in the arena. NULL or empty where the image says nothing. */
 struct shim_image {

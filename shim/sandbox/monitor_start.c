@@ -45,6 +45,8 @@ static int spawn_detached(const struct shim_box *b, pid_t *ret, struct aqe_err *
 		err = posix_spawn_file_actions_adddup2(&actions, null, 1);
 	if (!err)
 		err = posix_spawn_file_actions_adddup2(&actions, log, 2);
+	if (!err) /* what the caller left open would stay open as long as the sandbox */
+		err = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 	if (!err)
 		err = posix_spawnattr_setsigmask(&attr, &none);
 	if (!err) /* a session of its own: a terminal's signals are not for it */

@@ -14,8 +14,16 @@
 #include "shim/sandbox/engine.h"
 
 #define BODY_MAX   ((size_t)16 << 20)
-#define TIMEOUT_MS 30000
+#define TIMEOUT_S  30 /* unless AQE_ENGINE_TIMEOUT says otherwise */
 #define CONNECT_MS 5000
+
+/* Docker 19.03 speaks 1.40, and so does Podman's compatible API; Docker 29 wants 1.44 or later. The
+ * lowest that both sides speak is taken: it is the one whose answers are known best. */
+#define API_MAJOR   "1."
+#define API_MINOR   40
+#define LIBPOD      "/v4.0.0"
+
+#define MESSAGE_MAX 2000
 
 static const struct aqe_json_limits LIMITS = {
 	.bytes = BODY_MAX,
@@ -30,12 +38,21 @@ static const struct aqe_json_limits LIMITS = {
 /* ---- where ---- */
 
 struct where {
-	const char *engine, *variable, *system, *program, *hint;
+	const char *engine, *variable, *system;
+	const char *programs[3]; /* one of them is there when the engine is */
+	const char *hint;
 };
 static const struct where WHERE[] = {
-	{ "podman", "CONTAINER_HOST", "/run/podman/podman.sock", "/usr/bin/podman",
+	{ "podman",
+	  "CONTAINER_HOST",
+	  "/run/podman/podman.sock",
+	  { "/usr/bin/podman", "/usr/local/bin/podman", NULL },
 	  "start its service: systemctl start podman.socket, or podman system service -t 0" },
-	{ "docker", "DOCKER_HOST", "/var/run/docker.sock", "/usr/bin/dockerd", "start dockerd" },
+	{ "docker",
+	  "DOCKER_HOST",
+	  "/var/run/docker.sock",
+	  { "/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd" },
+	  "start dockerd" },
 };
 
 static bool is_socket(const char *path)
@@ -47,12 +64,16 @@ static bool is_socket(const char *path)
 
 static int absent(const struct where *w, const char *socket, struct aqe_err *e)
 {
-	if (access(w->program, X_OK) < 0)
+	bool here = false;
+
+	for (size_t i = 0; i < AQE_COUNT(w->programs) && w->programs[i]; i++)
+		here = here || access(w->programs[i], X_OK) == 0;
+	if (!here)
 		return aqe_err_set(
 			e, AQE_E_ABSENT, 0,
 			"%s is not on this machine (no '%s', no socket '%.100s'); without "
 			"an engine use --engine oci",
-			w->engine, w->program, socket);
+			w->engine, w->programs[0], socket);
 	return aqe_err_set(e, AQE_E_ABSENT, 0, "%s does not answer at '%.100s': %s", w->engine,
 			   socket, w->hint);
 }
@@ -71,8 +92,8 @@ static int from_variable(const struct where *w, const char *value, const char **
 	return is_socket(*ret) ? 0 : absent(w, *ret, e);
 }
 
-int shim_rest_open(struct aqe_arena *a, const char *engine, struct shim_rest *ret,
-		   struct aqe_err *e)
+static int find_socket(struct aqe_arena *a, const char *engine, struct shim_rest *ret,
+		       struct aqe_err *e)
 {
 	const struct where *w = NULL;
 	const char *value, *runtime, *own = NULL, *socket = NULL;
@@ -97,7 +118,7 @@ int shim_rest_open(struct aqe_arena *a, const char *engine, struct shim_rest *re
 	else
 		rc = absent(w, own ? own : w->system, e);
 	if (rc == 0)
-		*ret = (struct shim_rest){ w->engine, socket, a };
+		*ret = (struct shim_rest){ w->engine, socket, "", a };
 	return rc;
 }
 
@@ -155,19 +176,32 @@ static int parse(const struct shim_rest *r, const struct aqe_buf *b, struct aqe_
 	return 0;
 }
 
+static unsigned timeout_ms(void)
+{
+	const char *text = getenv("AQE_ENGINE_TIMEOUT");
+	uint64_t s = TIMEOUT_S;
+
+	if (text && (!aqe_parse_u64(text, 3600, &s) || s == 0))
+		s = TIMEOUT_S;
+	return (unsigned)s * 1000;
+}
+
 static int send(const struct shim_rest *r, const struct shim_rest_call *c, struct shim_http *http,
 		struct answer *got, struct aqe_err *e)
 {
 	static const char *const HEADERS[] = { "Content-Type: application/json", NULL };
 	AQE_AUTO_BUF struct aqe_buf body = AQE_BUF_INIT(BODY_MAX);
 	struct shim_http_resp resp = SHIM_HTTP_RESP_INIT;
-	struct shim_http_req req = { .method = c->method,
-				     .url = aqe_arena_fmt(r->arena, "http://engine%s", c->path),
-				     .timeout_ms = c->timeout_ms ? c->timeout_ms : TIMEOUT_MS,
-				     .max_body = c->sink ? SIZE_MAX : BODY_MAX,
-				     .on_header = take_header,
-				     .sink = take_body,
-				     .self = got };
+	struct shim_http_req req = {
+		.method = c->method,
+		.url = aqe_arena_fmt(r->arena, "http://engine%s%s",
+				     aqe_starts(c->path, "/libpod/") ? LIBPOD : r->api, c->path),
+		.timeout_ms = c->timeout_ms ? c->timeout_ms : timeout_ms(),
+		.max_body = c->sink ? SIZE_MAX : BODY_MAX,
+		.on_header = take_header,
+		.sink = take_body,
+		.self = got
+	};
 	int rc = 0;
 
 	if (!req.url)
@@ -204,15 +238,28 @@ int shim_rest_do(const struct shim_rest *r, const struct shim_rest_call *c, int 
 	*ret_status = got.status;
 	aqe_buf_done(&got.fault);
 	shim_http_free(http);
-	if (rc == AQE_E_SYS)
-		return aqe_err_set(e, AQE_E_ABSENT, 0, "%s does not answer at '%.100s'", r->engine,
-				   r->socket);
+	if (rc == AQE_E_SYS || rc == AQE_E_TIMEOUT)
+		return aqe_err_set(e, AQE_E_ABSENT, 0, "%s does not answer at '%.100s'%s",
+				   r->engine, r->socket, rc == AQE_E_SYS ? "" : " in time");
 	return rc < 0 ? aqe_err_wrap(e, "%s", r->engine) : 0;
+}
+
+/* A container may have a say in what a message holds: nothing of it may steer a terminal. */
+static void printable(struct aqe_buf *b, const char *text)
+{
+	for (size_t i = 0; text[i] && i < MESSAGE_MAX; i++) {
+		unsigned char c = (unsigned char)text[i];
+		/* U+0080 to U+009F are control characters too */
+		bool c1 = c >= 0x80 && c < 0xa0 && i > 0 && (unsigned char)text[i - 1] == 0xc2;
+
+		(void)aqe_buf_putc(b, c < ' ' || c == 0x7f || c1 ? ' ' : text[i]);
+	}
 }
 
 int shim_rest_fault(const struct shim_rest *r, const char *doing, int status,
 		    const struct aqe_json *answer, struct aqe_err *e)
 {
+	AQE_AUTO_BUF struct aqe_buf safe = AQE_BUF_INIT(4096);
 	const char *text = aqe_json_str(aqe_json_get(answer, "message"));
 	const char *shim;
 
@@ -221,10 +268,62 @@ int shim_rest_fault(const struct shim_rest *r, const char *doing, int status,
 	if (!text)
 		return aqe_err_set(e, AQE_E_UNKNOWN, 0, "%s: %s: HTTP status %d", r->engine, doing,
 				   status);
+	printable(&safe, text);
+	text = aqe_buf_str(&safe);
 	/* the engine's frame around the shim's words says nothing more */
 	shim = strstr(text, "refused: ");
 	if (shim && shim_engine_is_verdict(shim))
 		return aqe_err_set(e, AQE_E_REFUSED, 0, "aqe-shim: %.480s", shim);
 	return aqe_err_set(e, status == 404 ? AQE_E_ABSENT : AQE_E_UNKNOWN, 0, "%s: %s: %.400s",
 			   r->engine, doing, text);
+}
+
+/* ---- versions ---- */
+
+/* The minor of "1.MINOR"; 0 for anything else. */
+static uint64_t minor_of(const struct aqe_json *answer, const char *name)
+{
+	const char *text = aqe_json_str(aqe_json_get(answer, name));
+	uint64_t minor = 0;
+
+	return text && aqe_starts(text, API_MAJOR) &&
+			       aqe_parse_u64(text + strlen(API_MAJOR), 9999, &minor)
+		       ? minor
+		       : 0;
+}
+
+static int choose_api(struct shim_rest *r, struct aqe_err *e)
+{
+	const struct shim_rest_call c = { .method = "GET", .path = "/version" };
+	struct aqe_json *answer = NULL;
+	uint64_t newest, oldest;
+	int status = 0, rc = shim_rest_do(r, &c, &status, &answer, e);
+
+	if (rc < 0)
+		return rc;
+	if (status != 200)
+		return shim_rest_fault(r, "ask for its version", status, answer, e);
+	newest = minor_of(answer, "ApiVersion");
+	oldest = minor_of(answer, "MinAPIVersion");
+	if (newest < API_MINOR || oldest > newest)
+		return aqe_err_set(e, AQE_E_REFUSED, 0,
+				   "%s at '%.100s' does not speak version " API_MAJOR
+				   "%d of the API, or a later one",
+				   r->engine, r->socket, API_MINOR);
+	r->api = aqe_arena_fmt(r->arena, "/v" API_MAJOR "%llu",
+			       (unsigned long long)(oldest > API_MINOR ? oldest : API_MINOR));
+	return r->api ? 0 : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
+}
+
+int shim_rest_open(struct aqe_arena *a, const char *engine, struct shim_rest *ret,
+		   struct aqe_err *e)
+{
+	struct shim_rest r;
+	int rc = find_socket(a, engine, &r, e);
+
+	if (rc == 0)
+		rc = choose_api(&r, e);
+	if (rc == 0)
+		*ret = r;
+	return rc;
 }

@@ -10,19 +10,21 @@
 struct shim_rest {
 	const char *engine; /* "podman", "docker": for messages */
 	const char *socket; /* absolute path */
+	const char *api;    /* "/v1.40": the version both sides speak */
 	struct aqe_arena *arena;
 };
 
 /* The engine's socket: CONTAINER_HOST or DOCKER_HOST when they name a unix socket, else the usual
- * places. AQE_E_ABSENT: none is there, and the text says how to get one; a host reached by tcp or
- * ssh is AQE_E_REFUSED. */
+ * places. AQE_E_ABSENT: none is there or it does not answer, and the text says how to get one; a
+ * host reached by tcp or ssh, or an engine with none of our API's versions, is AQE_E_REFUSED. */
 AQE_MUST_CHECK int shim_rest_open(struct aqe_arena *a, const char *engine, struct shim_rest *ret,
 				  struct aqe_err *e);
 
 struct shim_rest_call {
-	const char *method, *path;   /* path with query, below the host */
+	const char *method;
+	const char *path; /* with query, below the API's version; "/libpod/": Podman's own */
 	const struct aqe_json *body; /* NULL: none */
-	unsigned timeout_ms;         /* 0: 30 s */
+	unsigned timeout_ms;         /* 0: AQE_ENGINE_TIMEOUT seconds, or 30 */
 	/* Takes the answer's body when the status is 2xx instead of *ret; may be NULL. */
 	int (*sink)(void *arg, const void *p, size_t n);
 	void *arg;
