@@ -161,8 +161,10 @@ static bool same_field(const char *word, const char *p, size_t n)
 
 bool netpol_gateway_drops(const struct netpol_gateway *g, const char *name, size_t n)
 {
-	static const char *const others[] = { "authorization", "cookie",         "x-api-key",
-					      "api-key",       "x-goog-api-key", "x-auth-token" };
+	/* the last one so that an answer that mirrors the credential can be read */
+	static const char *const others[] = { "authorization",  "cookie",         "x-api-key",
+					      "api-key",        "x-goog-api-key", "x-auth-token",
+					      "accept-encoding" };
 
 	if (!g->credential_file)
 		return false;

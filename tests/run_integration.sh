@@ -63,6 +63,9 @@ rows=$(
 1 podman-root runc egress_containers ^(curl|nothing|the service)
 2 docker runc egress_containers ^(curl|nothing|the service)
 2 docker-remap runc egress_containers
+1 podman-root crun gateway
+1 podman-user crun gateway ^(a request|bodies|another|the companion)
+2 docker runc gateway ^(a request|bodies|another)
 1 none - cache
 1 none - policy_serve
 P
