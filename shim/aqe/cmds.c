@@ -14,5 +14,7 @@ const struct shim_aqe_command SHIM_AQE_COMMANDS[] = {
 	{ "profile", "print the frozen profile", shim_cmd_profile },
 	{ "sandbox", "agent containers: create, run, list, stats, top, stop, logs, ...",
 	  shim_cmd_sandbox },
+	{ "supervise", "start a process or container, watch it, start it again: status, reset",
+	  shim_cmd_supervise },
 };
 const size_t SHIM_AQE_COMMANDS_COUNT = sizeof(SHIM_AQE_COMMANDS) / sizeof(SHIM_AQE_COMMANDS[0]);

@@ -21,5 +21,6 @@ int shim_cmd_egress(int argc, char **argv);
 int shim_cmd_gateway(int argc, char **argv);
 int shim_cmd_policy(int argc, char **argv);
 int shim_cmd_sandbox(int argc, char **argv);
+int shim_cmd_supervise(int argc, char **argv);
 
 #endif
