@@ -26,6 +26,8 @@ rows=$(
 1 podman-user crun observe
 1 podman-root crun audit
 1 podman-user crun audit
+1 podman-root crun supervise
+1 podman-root runc supervise ^bundle
 1 podman-root crun gate
 1 podman-user crun gate
 1 podman-root crun documents

@@ -48,6 +48,8 @@
 		{ "restart", 0, "POLICY",                                                          \
 		  "no, on-failure or always, by the supervisor's schedule", SHIM_SB_RESTART },     \
 		{ "grace", 0, "TIME", "from SIGTERM to SIGKILL (default 10s)", SHIM_SB_GRACE },    \
+		{ "start-timeout", 0, "TIME", "of one start by the runtime (default 30s)",         \
+		  SHIM_SB_START_TIMEOUT },                                                         \
 		{ "health-cmd", 0, "COMMAND", "shell command; status 0 is healthy",                \
 		  SHIM_SB_HEALTH_CMD },                                                            \
 		{ "health-interval", 0, "TIME", "default 30s", SHIM_SB_HEALTH_INTERVAL },          \
@@ -149,6 +151,8 @@ static int take_limits(const struct shim_sb *sb, struct shim_plan *p, struct aqe
 		rc = take_u32("pids", v[SHIM_SB_PIDS], &p->pids, e);
 	if (rc == 0)
 		rc = take_ms("grace", v[SHIM_SB_GRACE], &p->grace_ms, e);
+	if (rc == 0)
+		rc = take_ms("start-timeout", v[SHIM_SB_START_TIMEOUT], &p->start_timeout_ms, e);
 	return rc;
 }
 

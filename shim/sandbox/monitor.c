@@ -369,6 +369,8 @@ static int make_supervisor(struct shim_monitor *m, struct aqe_err *e)
 
 	cfg.done_is_failure = aqe_str_eq(p->restart, "always");
 	cfg.stop_timeout_ms = p->grace_ms + STOP_MARGIN_MS;
+	if (p->start_timeout_ms > 0) /* plans of before have none */
+		cfg.start_timeout_ms = p->start_timeout_ms;
 	if (aqe_str_eq(p->restart, "no"))
 		cfg.attempts = 1;
 	o.loop = m->loop;

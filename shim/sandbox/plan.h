@@ -30,9 +30,10 @@ struct shim_plan {
 	const char *user;    /* "UID:GID" or a name of the image; NULL: the image's */
 	const char *workdir; /* NULL: the image's, else /app when it is there */
 	struct shim_strs env, args;
-	const char *restart; /* "no", "on-failure", "always" */
-	uint32_t grace_ms;   /* from SIGTERM to SIGKILL */
-	const char *health;  /* a shell command, or NULL: running is healthy */
+	const char *restart;       /* "no", "on-failure", "always" */
+	uint32_t grace_ms;         /* from SIGTERM to SIGKILL */
+	uint32_t start_timeout_ms; /* of one start; a runtime that hangs is ended then */
+	const char *health;        /* a shell command, or NULL: running is healthy */
 	uint32_t health_interval_ms, health_timeout_ms, health_retries, health_start_ms;
 	const char *oom;    /* at 95 % of memory: "off", "reclaim", "stop" */
 	bool remove;        /* when it has ended */

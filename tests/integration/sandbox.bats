@@ -85,6 +85,18 @@ teardown() { sb destroy-all >/dev/null; }
 	[ "$(sb inspect kept | jq '.[0].state.pid')" = "$pid" ]
 }
 
+@test "a runtime that hangs is timed out, and its call ended" {
+	printf '#!/bin/sh\n[ "$6" = create ] || [ "$5" = create ] || exec "%s" "$@"\nexec sleep 86398\n' "$AQE_SHIM" >"$AQE_TMP/hangs"
+	chmod 755 "$AQE_TMP/hangs"
+	AQE_SHIM=$AQE_TMP/hangs run sb run --restart no --start-timeout 1s --id hung --image "oci:$AQE_TMP/layout"
+	assert_status 1
+	run sb events --sandbox agentic-qe-default-hung
+	assert_has '"reason":"start_timeout"'
+	refute_has '"event":"started"'
+	no_sleeper() { ! pgrep -f 'sleep 86398'; }
+	wait_for no_sleeper
+}
+
 @test "a memory hog is recorded as an OOM kill" {
 	run sb run --id hog --memory 64m --image "oci:$AQE_TMP/layout" -- dd if=/dev/zero of=/dev/null bs=200M count=1
 	assert_status 137
