@@ -7,17 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "netpolicy/egress/handoff.h"
 #include "netpolicy/egress/secrets.h"
 #include "shim/core/cleanup.h"
-#include "shim/core/fs.h"
-#include "shim/core/text.h"
-
-#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 /* What is special about each. */
 static const struct {
@@ -51,40 +46,20 @@ static void tell(struct netpol_companion *c, const char *reason, bool good)
 
 /* ---- handing over ---- */
 
-static int sealed(const struct aqe_buf *b, int *ret, struct aqe_err *e)
-{
-	AQE_AUTO_FD int fd = memfd_create("secrets", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int rc;
-
-	if (fd < 0)
-		return aqe_err_set(e, AQE_E_SYS, errno, "memfd_create");
-	rc = aqe_fs_write_all(fd, b->p, b->len, e);
-	if (rc == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-		rc = aqe_err_set(e, AQE_E_SYS, errno, "sealing the secrets");
-	if (rc == 0)
-		*ret = AQE_TAKE_FD(fd);
-	return rc;
-}
-
 static int send_secrets(struct netpol_companion *c, struct aqe_err *e)
 {
-	struct aqe_buf b = AQE_BUF_INIT(NETPOL_SECRETS_MAX);
 	struct netpol_msg_secrets m = { NETPOL_MSG_SECRETS, 0 };
-	AQE_AUTO_FD int fd = -1;
 	struct aqe_err why = AQE_ERR_INIT;
+	AQE_AUTO_FD int fd = -1;
 	int rc;
 
 	c->stamp = netpol_secrets_stamp(c->policy, c->o.agent_type);
+	rc = netpol_secrets_seal(c->policy, c->o.agent_type, &fd, &m.size, &why, e);
 	/* What cannot be read is not handed over: its gateway answers 503 from now on. */
-	if (netpol_secrets_read(c->policy, c->o.agent_type, &b, &why) < 0)
+	if (rc == 0 && why.code != AQE_OK)
 		tell(c, ROLES[c->o.role].no_secrets, false);
-	rc = sealed(&b, &fd, e);
-	m.size = (uint32_t)b.len;
 	if (rc == 0 && netpol_wire_send(c->chan.fd, &m, sizeof(m), fd) != NETPOL_WIRE_SENT)
 		rc = aqe_err_set(e, AQE_E_SYS, EPIPE, "the companion is gone");
-	if (b.p)
-		explicit_bzero(b.p, b.cap);
-	aqe_buf_done(&b);
 	return rc;
 }
 
@@ -368,4 +343,63 @@ bool netpol_companion_reaped(struct netpol_companion *c, pid_t pid)
 bool netpol_companion_serves(const struct netpol_companion *c)
 {
 	return !c || !c->wanted || c->ready;
+}
+
+/* ---- all of them ---- */
+
+int netpol_companions_make(struct netpol_companions *s, const struct netpol_companion_opts *common,
+			   const struct netpol_companion_each *each, struct aqe_err *e)
+{
+	struct netpol_companion_opts o = *common;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && o.program && i < NETPOL_COMPANION_COUNT; i++) {
+		o.role = (enum netpol_companion_role)i;
+		o.id = each[i].id;
+		o.listen_fd = each[i].listen_fd;
+		o.supervise = each[i].supervise;
+		rc = netpol_companion_new(&o, &s->one[i], e);
+	}
+	return rc;
+}
+
+int netpol_companions_policy(struct netpol_companions *s, struct netpol_policy *p,
+			     struct aqe_err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < NETPOL_COMPANION_COUNT; i++) {
+		if (s->one[i])
+			rc = netpol_companion_policy(s->one[i], p, e);
+	}
+	return rc;
+}
+
+void netpol_companions_link(struct netpol_companions *s, int worker_chan)
+{
+	for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++)
+		netpol_companion_link(s->one[i], worker_chan);
+}
+
+void netpol_companions_reaped(struct netpol_companions *s, pid_t pid)
+{
+	for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++)
+		(void)netpol_companion_reaped(s->one[i], pid);
+}
+
+bool netpol_companions_serve(const struct netpol_companions *s)
+{
+	for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++) {
+		if (!netpol_companion_serves(s->one[i]))
+			return false;
+	}
+	return true;
+}
+
+void netpol_companions_free(struct netpol_companions *s)
+{
+	for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++) {
+		netpol_companion_free(s->one[i]);
+		s->one[i] = NULL;
+	}
 }

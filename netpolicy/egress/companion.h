@@ -47,4 +47,27 @@ bool netpol_companion_reaped(struct netpol_companion *c, pid_t pid);
 /* True when it is not wanted, or serves. NULL is accepted. */
 bool netpol_companion_serves(const struct netpol_companion *c);
 
+/* ---- all of them: each call is one for each that was made ---- */
+
+struct netpol_companion_each {
+	uid_t id;                          /* 0: as we are */
+	int listen_fd;                     /* -1: none */
+	struct netpol_supervise supervise; /* its own */
+};
+/* Zeroed: none. */
+struct netpol_companions {
+	struct netpol_companion *one[NETPOL_COMPANION_COUNT];
+};
+/* `common` says what is not in `each`; its program NULL makes none. */
+AQE_MUST_CHECK int netpol_companions_make(struct netpol_companions *s,
+					  const struct netpol_companion_opts *common,
+					  const struct netpol_companion_each *each,
+					  struct aqe_err *e);
+AQE_MUST_CHECK int netpol_companions_policy(struct netpol_companions *s, struct netpol_policy *p,
+					    struct aqe_err *e);
+void netpol_companions_link(struct netpol_companions *s, int worker_chan);
+void netpol_companions_reaped(struct netpol_companions *s, pid_t pid);
+bool netpol_companions_serve(const struct netpol_companions *s);
+void netpol_companions_free(struct netpol_companions *s);
+
 #endif

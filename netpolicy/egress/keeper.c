@@ -54,7 +54,7 @@ struct keeper {
 	enum netpol_keeper_end end;
 	int ready_fd;
 	bool worker_ready;
-	struct netpol_companion *companions[NETPOL_COMPANION_COUNT];
+	struct netpol_companions companions;
 	sigset_t before;
 	struct netpol_record batch[BATCH];
 	size_t n_batch;
@@ -265,8 +265,7 @@ static int start_pair(struct keeper *k, struct aqe_err *e)
 	if (rc == 0)
 		rc = watch_child(k, &k->dialer, d[0], on_dialer, e);
 	k->phase = RUNNING;
-	for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++)
-		netpol_companion_link(k->companions[i], k->worker.fd);
+	netpol_companions_link(&k->companions, k->worker.fd);
 	return rc;
 }
 
@@ -442,11 +441,7 @@ static bool take_record(struct keeper *k, const struct netpol_msg_record *m)
 
 static void tell_ready(struct keeper *k)
 {
-	for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++) {
-		if (!netpol_companion_serves(k->companions[i]))
-			return;
-	}
-	if (k->ready_fd < 0 || !k->worker_ready)
+	if (k->ready_fd < 0 || !k->worker_ready || !netpol_companions_serve(&k->companions))
 		return;
 	if (write(k->ready_fd, "1", 1) != 1)
 		say(k, "nobody waits for the service");
@@ -535,24 +530,13 @@ static void on_container(struct netpol_watch *w, uint32_t events)
 	begin_stop(NETPOL_OWNER(w, struct keeper, container), NETPOL_ENDED_CONTAINER);
 }
 
-static int tell_companions(struct keeper *k, struct aqe_err *e)
-{
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < NETPOL_COMPANION_COUNT; i++) {
-		if (k->companions[i])
-			rc = netpol_companion_policy(k->companions[i], k->o->live->now, e);
-	}
-	return rc;
-}
-
 static void hand_over(struct keeper *k)
 {
 	struct netpol_msg_policy m;
 	struct aqe_err e = AQE_ERR_INIT;
 	int fd = -1;
 
-	if (tell_companions(k, &e) < 0)
+	if (netpol_companions_policy(&k->companions, k->o->live->now, &e) < 0)
 		say(k, e.text);  /* it is started anew, with the new policy */
 	if (k->phase != RUNNING) /* the next pair starts with it */
 		return;
@@ -635,8 +619,7 @@ static void reap(struct keeper *k)
 			close_watch(k, &k->dialer);
 			k->dialer_pid = 0;
 		} else {
-			for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++)
-				(void)netpol_companion_reaped(k->companions[i], pid);
+			netpol_companions_reaped(&k->companions, pid);
 			continue;
 		}
 		if (k->worker_pid > 0 || k->dialer_pid > 0)
@@ -708,30 +691,23 @@ static void companion_ready(void *self)
 {
 	struct keeper *k = self;
 
-	for (size_t i = 0; k->phase == RUNNING && i < NETPOL_COMPANION_COUNT; i++)
-		netpol_companion_link(k->companions[i], k->worker.fd);
+	if (k->phase == RUNNING)
+		netpol_companions_link(&k->companions, k->worker.fd);
 	tell_ready(k);
 }
 
 /* They start first: loading their libraries takes longest. */
 static int make_companions(struct keeper *k, struct aqe_err *e)
 {
-	struct netpol_companion_opts o = { .program = k->o->program,
-					   .agent_type = k->o->agent_type,
-					   .loop = k->loop,
-					   .event = companion_event,
-					   .ready = companion_ready,
-					   .self = k };
-	int rc = 0;
+	const struct netpol_companion_opts common = { .program = k->o->program,
+						      .agent_type = k->o->agent_type,
+						      .loop = k->loop,
+						      .event = companion_event,
+						      .ready = companion_ready,
+						      .self = k };
+	int rc = netpol_companions_make(&k->companions, &common, k->o->companions, e);
 
-	for (size_t i = 0; rc == 0 && o.program && i < NETPOL_COMPANION_COUNT; i++) {
-		o.role = (enum netpol_companion_role)i;
-		o.id = k->o->companions[i].id;
-		o.listen_fd = k->o->companions[i].listen_fd;
-		o.supervise = k->o->companions[i].supervise;
-		rc = netpol_companion_new(&o, &k->companions[i], e);
-	}
-	return rc == 0 ? tell_companions(k, e) : rc;
+	return rc == 0 ? netpol_companions_policy(&k->companions, k->o->live->now, e) : rc;
 }
 
 static int prepare(struct keeper *k, struct aqe_err *e)
@@ -780,8 +756,7 @@ int netpol_keeper_run(const struct netpol_keeper_opts *o, enum netpol_keeper_end
 		tell_event(k, "stopped", true);
 	}
 	kill_pair(k);
-	for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++)
-		netpol_companion_free(k->companions[i]);
+	netpol_companions_free(&k->companions);
 	for (size_t i = 0; i < o->n_listen; i++)
 		(void)close(o->listen[i].fd); /* nobody answers there any more */
 	netpol_loop_free(k->loop);

@@ -5,10 +5,10 @@
 #ifndef AQE_EGRESS_KEEPER_H
 #define AQE_EGRESS_KEEPER_H
 
+#include "netpolicy/egress/companion.h"
 #include "netpolicy/egress/record.h"
 #include "netpolicy/egress/service.h"
 #include "netpolicy/egress/supervise.h"
-#include "netpolicy/egress/wire.h"
 #include "netpolicy/live.h"
 #include "shim/core/buf.h"
 
@@ -40,11 +40,7 @@ struct netpol_keeper_opts {
 	const struct netpol_control_ops *control;
 	/* Programs beside the pair, by enum netpol_companion_role; `program` NULL: none of them. */
 	const char *program;
-	struct netpol_keeper_companion {
-		uid_t id;                          /* 0: as we are */
-		int listen_fd;                     /* -1: none */
-		struct netpol_supervise supervise; /* its own */
-	} companions[NETPOL_COMPANION_COUNT];
+	struct netpol_companion_each companions[NETPOL_COMPANION_COUNT];
 	/* Called with what a person should see: an event or an error, one line. */
 	void (*say)(void *self, const char *line);
 	void *say_self;

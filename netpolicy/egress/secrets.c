@@ -3,14 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim/core/cleanup.h"
 #include "shim/core/fs.h"
 #include "shim/core/json.h"
 #include "shim/core/text.h"
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 static bool is_mine(const struct netpol_policy *p, const char *type, const struct netpol_gateway *g)
 {
@@ -129,8 +135,9 @@ static int read_one(const struct netpol_gateway *g, struct aqe_buf *b, struct aq
 	return rc;
 }
 
-int netpol_secrets_read(const struct netpol_policy *p, const char *type, struct aqe_buf *b,
-			struct aqe_err *e)
+/* All of them; the first fault is returned after all were read. */
+static int read_all(const struct netpol_policy *p, const char *type, struct aqe_buf *b,
+		    struct aqe_err *e)
 {
 	struct aqe_err first = AQE_ERR_INIT;
 	int rc = 0;
@@ -148,18 +155,91 @@ int netpol_secrets_read(const struct netpol_policy *p, const char *type, struct 
 	(void)aqe_buf_putc(b, '}');
 	if (aqe_buf_ok(b, e) < 0)
 		return (int)AQE_E_NOMEM;
-	if (rc < 0 && e)
+	if (rc < 0)
 		*e = first;
+	return rc;
+}
+
+/* ---- apart ---- */
+
+/* In memory that parent and child share. */
+struct said {
+	bool whole;
+	uint32_t size;
+	struct aqe_err why;
+};
+
+__attribute__((noreturn)) static void child(const struct netpol_policy *p, const char *type, int fd,
+					    struct said *ret)
+{
+	struct aqe_buf b = AQE_BUF_INIT(NETPOL_SECRETS_MAX);
+	struct aqe_err why = AQE_ERR_INIT;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (read_all(p, type, &b, &why) < 0)
+		ret->why = why;
+	ret->size = (uint32_t)b.len;
+	ret->whole = !b.failed && aqe_fs_write_all(fd, b.p, b.len, NULL) == 0;
+	_exit(0);
+}
+
+static int wait_child(pid_t pid, struct aqe_err *e)
+{
+	int status = 0;
+	pid_t got;
+
+	if (pid < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "fork");
+	do
+		got = waitpid(pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	return got == pid && status == 0
+		       ? 0
+		       : aqe_err_set(e, AQE_E_INTERNAL, 0, "reading the gateways' files failed");
+}
+
+int netpol_secrets_seal(const struct netpol_policy *p, const char *type, int *ret_fd,
+			uint32_t *ret_size, struct aqe_err *why, struct aqe_err *e)
+{
+	AQE_AUTO_FD int fd = memfd_create("secrets", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct said *said = mmap(NULL, sizeof(*said), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+	int rc = 0;
+
+	if (said == MAP_FAILED)
+		return aqe_err_set(e, AQE_E_SYS, errno, "mmap");
+	pid = fd >= 0 ? fork() : -1;
+	if (pid == 0)
+		child(p, type, fd, said);
+	rc = wait_child(pid, e);
+	if (rc == 0 && !said->whole)
+		rc = aqe_err_set(e, AQE_E_LIMIT, 0, "the gateways' files are too large");
+	if (rc == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		rc = aqe_err_set(e, AQE_E_SYS, errno, "sealing the secrets");
+	if (rc == 0) {
+		*why = said->why;
+		*ret_size = said->size;
+		*ret_fd = AQE_TAKE_FD(fd);
+	}
+	(void)munmap(said, sizeof(*said));
 	return rc;
 }
 
 int netpol_secrets_check(const struct netpol_policy *p, const char *type, struct aqe_err *e)
 {
-	struct aqe_buf b = AQE_BUF_INIT(NETPOL_SECRETS_MAX);
-	int rc = netpol_secrets_read(p, type, &b, e);
+	struct aqe_err why = AQE_ERR_INIT;
+	uint32_t size = 0;
+	int fd = -1, rc;
 
-	if (b.p)
-		explicit_bzero(b.p, b.cap);
-	aqe_buf_done(&b);
-	return rc;
+	if (!netpol_secrets_wanted(p, type))
+		return 0;
+	rc = netpol_secrets_seal(p, type, &fd, &size, &why, e);
+	if (rc < 0)
+		return rc;
+	(void)close(fd); /* judged */
+	if (why.code != AQE_OK && e)
+		*e = why;
+	return (int)why.code;
 }

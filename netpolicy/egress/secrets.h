@@ -24,12 +24,13 @@ uint64_t netpol_secrets_stamp(const struct netpol_policy *p, const char *type);
 /* One credential: a regular file of ours or root's, not writable by others and not readable by all,
  * one line of printable ASCII. Appends it without the line's end. */
 AQE_MUST_CHECK int netpol_credential_read(const char *path, struct aqe_buf *b, struct aqe_err *e);
-/* Reads them all into `b` as JSON: {"NAME": {"credential": "...", "ca": "PEM"}, ...}. A gateway
- * whose files cannot be used is left out; the first such fault is returned after all were read. */
-AQE_MUST_CHECK int netpol_secrets_read(const struct netpol_policy *p, const char *type,
-				       struct aqe_buf *b, struct aqe_err *e);
-
-/* Only the judgement. */
+/* Reads them all into a sealed memfd of *ret_size bytes, as JSON: {"NAME": {"credential": "...",
+ * "ca": "PEM"}, ...}. A child does it: nothing of them stays in the memory of this process, whose
+ * other children read hostile bytes. A gateway whose files cannot be used is left out; the first
+ * such fault is in `why`, which is AQE_OK otherwise. */
+AQE_MUST_CHECK int netpol_secrets_seal(const struct netpol_policy *p, const char *type, int *ret_fd,
+				       uint32_t *ret_size, struct aqe_err *why, struct aqe_err *e);
+/* Only the judgement: the first fault. */
 AQE_MUST_CHECK int netpol_secrets_check(const struct netpol_policy *p, const char *type,
 					struct aqe_err *e);
 
