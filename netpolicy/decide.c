@@ -42,6 +42,7 @@ static const struct {
 	[NETPOL_REASON_RATE] = { "rate_limit_exceeded", NETPOL_LIMITED, true },
 	[NETPOL_REASON_ADDRESS] = { "address_denied", NETPOL_DENY, false },
 	[NETPOL_REASON_NO_POLICY] = { "policy_unavailable", NETPOL_DENY, false },
+	[NETPOL_REASON_STORE] = { "limiter_unavailable", NETPOL_DENY, true },
 };
 
 const char *netpol_reason_name(enum netpol_reason r)
@@ -101,6 +102,18 @@ static bool limited(struct netpol_limiter *l, int64_t now_ns, enum netpol_spend 
 		netpol_limiter_peek(l, now_ns, &limit);
 	ret->retry_ms = limit.retry_ms;
 	return !limit.allowed;
+}
+
+void netpol_decide_refused(const struct netpol_type *t, const struct netpol_request *rq,
+			   enum netpol_reason reason, uint64_t retry_ms, struct netpol_answer *io)
+{
+	if (io->reason == NETPOL_REASON_ALLOWED)
+		io->reason = reason;
+	io->verdict = REASONS[reason].verdict;
+	io->retry_ms = retry_ms;
+	io->would_deny = passes(t, rq, io->reason);
+	if (io->would_deny)
+		io->verdict = NETPOL_ALLOW;
 }
 
 void netpol_decide(const struct netpol_type *t, struct netpol_limiter *l, int64_t now_ns,

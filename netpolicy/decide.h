@@ -42,6 +42,7 @@ enum netpol_reason {
 	NETPOL_REASON_RATE,       /* rate_limit_exceeded */
 	NETPOL_REASON_ADDRESS,    /* address_denied */
 	NETPOL_REASON_NO_POLICY,  /* policy_unavailable: nothing could be loaded */
+	NETPOL_REASON_STORE,      /* limiter_unavailable: the shared one cannot be asked */
 	NETPOL_REASON_COUNT,
 };
 const char *netpol_reason_name(enum netpol_reason r);
@@ -71,6 +72,11 @@ enum netpol_spend { NETPOL_PEEK, NETPOL_CONSUME };
 void netpol_decide(const struct netpol_type *t, struct netpol_limiter *l, int64_t now_ns,
 		   const struct netpol_request *rq, enum netpol_spend spend,
 		   struct netpol_answer *ret);
+
+/* What netpol_decide() allowed is refused after all, by something that was asked later: *io becomes
+ * that. In report mode it still passes. */
+void netpol_decide_refused(const struct netpol_type *t, const struct netpol_request *rq,
+			   enum netpol_reason reason, uint64_t retry_ms, struct netpol_answer *io);
 
 /* After the look-up: true when this address may be dialled for this type. Report mode changes
  * nothing here. `own`: addresses of this host's interfaces, may be empty. */

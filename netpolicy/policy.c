@@ -25,6 +25,7 @@ const char *netpol_key_name(enum netpol_key k)
 		[NETPOL_KEY_DOMAINS] = "domains",
 		[NETPOL_KEY_CIDR] = "allowCidr",
 		[NETPOL_KEY_RATE] = "rate",
+		[NETPOL_KEY_SHARED] = "sharedRate",
 		[NETPOL_KEY_TIMEOUT] = "timeoutMs",
 		[NETPOL_KEY_HOST_HEADER] = "hostHeader",
 		[NETPOL_KEY_WEBSOCKET] = "webSocket",

@@ -22,6 +22,7 @@ enum netpol_mode { NETPOL_MODE_REPORT, NETPOL_MODE_ENFORCE };
 enum netpol_sni { NETPOL_SNI_OFF, NETPOL_SNI_AUDIT, NETPOL_SNI_ENFORCE };
 enum netpol_access { NETPOL_ACCESS_ISOLATED, NETPOL_ACCESS_WHITELISTED };
 enum netpol_store_error { NETPOL_STORE_LOCAL, NETPOL_STORE_DENY };
+enum netpol_share { NETPOL_SHARE_TYPE, NETPOL_SHARE_AGENT };
 
 /* Limits of one service; 0 of a byte cap: none. */
 struct netpol_limits {
@@ -40,6 +41,7 @@ enum netpol_key {
 	NETPOL_KEY_DOMAINS,
 	NETPOL_KEY_CIDR,
 	NETPOL_KEY_RATE,
+	NETPOL_KEY_SHARED,
 	NETPOL_KEY_TIMEOUT,
 	NETPOL_KEY_HOST_HEADER,
 	NETPOL_KEY_WEBSOCKET,
@@ -65,14 +67,18 @@ struct netpol_type {
 	const struct netpol_cidr *cidrs;
 	size_t n_cidrs;
 	struct netpol_rate rate;
-	uint32_t timeout_ms; /* of one plain request */
+	bool has_shared;
+	struct netpol_rate shared; /* of all that share a key of the cluster; without it `rate` */
+	uint32_t timeout_ms;       /* of one plain request */
 	struct netpol_limits limits;
 	struct netpol_where where[NETPOL_KEY_COUNT]; /* what set each of them */
 };
 
-struct netpol_cluster {
+struct netpol_cluster_conf {
 	const char *address; /* "host:port" or "/absolute/socket"; NULL: no cluster */
-	const char *password_file;
+	const char *username, *password_file;
+	unsigned db;
+	enum netpol_share share;
 	const char *prefix; /* of the keys, "aqe:" */
 	enum netpol_store_error on_store_error;
 	uint32_t timeout_ms;
@@ -86,7 +92,7 @@ struct netpol_policy {
 	const struct netpol_type *fallback; /* "default": of every unknown type */
 	const struct netpol_gateway *gateways;
 	size_t n_gateways;
-	struct netpol_cluster cluster;
+	struct netpol_cluster_conf cluster;
 	const char *upstream_proxy;   /* "host:port" or NULL */
 	char digest[AQE_DIGEST_TEXT]; /* of what is in force: stamped on processes and audit rows */
 };

@@ -99,6 +99,8 @@ static struct aqe_json *emit_type(struct tree *t, const struct netpol_type *type
 	put(t, o, "domains", emit_domains(t, type->rules));
 	put(t, o, "allowCidr", emit_cidrs(t, type));
 	put(t, o, "rate", emit_rate(t, &type->rate));
+	if (type->has_shared)
+		put(t, o, "sharedRate", emit_rate(t, &type->shared));
 	put_u64(t, o, "timeoutMs", type->timeout_ms);
 	put_str(t, o, "hostHeader", type->host_strict ? "refuse" : "rewrite");
 	put_bool(t, o, "webSocket", type->websocket);
@@ -162,12 +164,15 @@ static struct aqe_json *emit_gateways(struct tree *t, const struct netpol_policy
 	return o;
 }
 
-static struct aqe_json *emit_cluster(struct tree *t, const struct netpol_cluster *c)
+static struct aqe_json *emit_cluster(struct tree *t, const struct netpol_cluster_conf *c)
 {
 	struct aqe_json *o = aqe_json_new_object(t->a);
 
 	put_str(t, o, "address", c->address);
+	put_str(t, o, "username", c->username);
 	put_str(t, o, "passwordFile", c->password_file);
+	put_u64(t, o, "db", c->db);
+	put_str(t, o, "share", c->share == NETPOL_SHARE_AGENT ? "agent" : "type");
 	put_str(t, o, "prefix", c->prefix);
 	put_str(t, o, "onStoreError", c->on_store_error == NETPOL_STORE_DENY ? "deny" : "local");
 	put_u64(t, o, "timeoutMs", c->timeout_ms);

@@ -172,6 +172,22 @@ static int read_rate(const struct netpol_build *b, const struct aqe_json *v, str
 	return netpol_policy_read_rate(b, v, &t->rate, e);
 }
 
+/* Whole or not at all: half of it from another section would be nobody's intention. */
+static int read_shared(const struct netpol_build *b, const struct aqe_json *v,
+		       struct netpol_type *t, struct aqe_err *e)
+{
+	struct netpol_rate r = { 0, 0, 0 };
+	int rc = netpol_policy_read_rate(b, v, &r, e);
+
+	if (!rc && !netpol_rate_ok(&r))
+		rc = netpol_policy_fault(b, v, e, "wanted perMinute, perHour and burst");
+	if (rc)
+		return rc;
+	t->shared = r;
+	t->has_shared = true;
+	return AQE_OK;
+}
+
 #define ROW32(name, member, min, max, preset)                                         \
 	{                                                                             \
 		name, offsetof(struct netpol_limits, member), false, min, max, preset \
@@ -336,6 +352,7 @@ const struct netpol_agent_key NETPOL_AGENT_KEYS[] = {
 	{ "addDomains", NETPOL_KEY_DOMAINS, false, false, read_add_domains },
 	{ "allowCidr", NETPOL_KEY_CIDR, false, false, read_cidrs },
 	{ "rate", NETPOL_KEY_RATE, true, false, read_rate },
+	{ "sharedRate", NETPOL_KEY_SHARED, false, false, read_shared },
 	{ "timeoutMs", NETPOL_KEY_TIMEOUT, true, false, read_timeout },
 	{ "hostHeader", NETPOL_KEY_HOST_HEADER, true, false, read_host_header },
 	{ "webSocket", NETPOL_KEY_WEBSOCKET, true, false, read_websocket },

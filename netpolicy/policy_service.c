@@ -10,6 +10,7 @@
 #define HEADER_MAX  64
 #define PREFIX_MAX  64
 #define TIMEOUT_MAX 60000
+#define DB_MAX      65535
 #define HTTPS       "https://"
 #define HTTPS_PORT  443
 #define LIST_MAX    64 /* methods or paths of a gateway */
@@ -309,16 +310,19 @@ static int read_gateways(struct netpol_build *b, const struct aqe_json *v, struc
 
 static int read_cluster(struct netpol_build *b, const struct aqe_json *v, struct aqe_err *e)
 {
-	struct netpol_cluster *c = &b->p->cluster;
+	struct netpol_cluster_conf *c = &b->p->cluster;
 	const struct aqe_json *on_error = aqe_json_get(v, "onStoreError");
 	const struct aqe_json *timeout = aqe_json_get(v, "timeoutMs");
+	const struct aqe_json *share = aqe_json_get(v, "share"), *db = aqe_json_get(v, "db");
 	const struct text_row rows[] = {
 		{ "address", server_ok, "HOST:PORT or the absolute path of a socket", &c->address },
+		{ "username", key_prefix_ok, "1 to 64 printable ASCII characters, no blank",
+		  &c->username },
 		{ "passwordFile", file_ok, "an absolute path", &c->password_file },
 		{ "prefix", key_prefix_ok, "1 to 64 printable ASCII characters, no blank",
 		  &c->prefix },
 	};
-	uint64_t ms = c->timeout_ms;
+	uint64_t ms = c->timeout_ms, number = c->db;
 	int rc = take_texts(b, v, rows, AQE_COUNT(rows), e);
 
 	if (rc)
@@ -329,6 +333,13 @@ static int read_cluster(struct netpol_build *b, const struct aqe_json *v, struct
 		return netpol_policy_fault(b, on_error, e, "wanted local or deny");
 	if (timeout && (!aqe_json_to_u64(timeout, TIMEOUT_MAX, &ms) || !ms))
 		return netpol_policy_fault(b, timeout, e, "wanted 1 to %d", TIMEOUT_MAX);
+	if (share && !aqe_str_eq(share->text, "type") && !aqe_str_eq(share->text, "agent"))
+		return netpol_policy_fault(b, share, e, "wanted type or agent");
+	if (db && !aqe_json_to_u64(db, DB_MAX, &number))
+		return netpol_policy_fault(b, db, e, "wanted 0 to %d", DB_MAX);
+	c->db = (unsigned)number;
+	if (share)
+		c->share = share->text[0] == 'a' ? NETPOL_SHARE_AGENT : NETPOL_SHARE_TYPE;
 	if (on_error && on_error->text[0] == 'd')
 		c->on_store_error = NETPOL_STORE_DENY;
 	c->timeout_ms = (uint32_t)ms;

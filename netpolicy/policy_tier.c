@@ -47,6 +47,15 @@ static bool rate_looser(const struct netpol_type *before, const struct netpol_ty
 	       after->rate.burst > before->rate.burst;
 }
 
+static bool shared_looser(const struct netpol_type *before, const struct netpol_type *after)
+{
+	/* a user's policy has none */
+	return after->has_shared != before->has_shared ||
+	       after->shared.per_minute > before->shared.per_minute ||
+	       after->shared.per_hour > before->shared.per_hour ||
+	       after->shared.burst > before->shared.burst;
+}
+
 static bool timeout_looser(const struct netpol_type *before, const struct netpol_type *after)
 {
 	return after->timeout_ms > before->timeout_ms;
@@ -92,12 +101,19 @@ static bool limits_looser(const struct netpol_type *before, const struct netpol_
 
 static bool (*const LOOSER[NETPOL_KEY_COUNT])(const struct netpol_type *before,
 					      const struct netpol_type *after) = {
-	[NETPOL_KEY_ACCESS] = access_looser,    [NETPOL_KEY_MODE] = mode_looser,
-	[NETPOL_KEY_SNI] = sni_looser,          [NETPOL_KEY_APEX] = apex_looser,
-	[NETPOL_KEY_DOMAINS] = domains_looser,  [NETPOL_KEY_CIDR] = cidr_looser,
-	[NETPOL_KEY_RATE] = rate_looser,        [NETPOL_KEY_TIMEOUT] = timeout_looser,
-	[NETPOL_KEY_HOST_HEADER] = host_looser, [NETPOL_KEY_WEBSOCKET] = websocket_looser,
-	[NETPOL_KEY_SOCKS] = socks_looser,      [NETPOL_KEY_TRANSPARENT] = transparent_looser,
+	[NETPOL_KEY_ACCESS] = access_looser,
+	[NETPOL_KEY_MODE] = mode_looser,
+	[NETPOL_KEY_SNI] = sni_looser,
+	[NETPOL_KEY_APEX] = apex_looser,
+	[NETPOL_KEY_DOMAINS] = domains_looser,
+	[NETPOL_KEY_CIDR] = cidr_looser,
+	[NETPOL_KEY_SHARED] = shared_looser,
+	[NETPOL_KEY_RATE] = rate_looser,
+	[NETPOL_KEY_TIMEOUT] = timeout_looser,
+	[NETPOL_KEY_HOST_HEADER] = host_looser,
+	[NETPOL_KEY_WEBSOCKET] = websocket_looser,
+	[NETPOL_KEY_SOCKS] = socks_looser,
+	[NETPOL_KEY_TRANSPARENT] = transparent_looser,
 	[NETPOL_KEY_LIMITS] = limits_looser,
 };
 

@@ -227,7 +227,7 @@ static int load_policy(void *self, struct netpol_policy **ret, struct aqe_err *e
 	if (rc < 0)
 		return rc;
 	/* What is asked for and cannot be given must not look as if it were. */
-	odd = p->upstream_proxy ? "upstreamProxy" : p->cluster.address ? "cluster" : NULL;
+	odd = p->upstream_proxy ? "upstreamProxy" : NULL;
 	if (odd) {
 		netpol_policy_unref(p);
 		return aqe_err_set(
@@ -414,6 +414,7 @@ static int run(struct service *s, enum netpol_keeper_end *ret, struct aqe_err *e
 		.pidfd = s->pidfd,
 		.live = &s->live,
 		.agent_type = s->type,
+		.agent_id = s->agent_id,
 		.audit = s->audit,
 		.supervise = shim_egress_watch_port(&watch, now),
 		.state_dir = s->state_fd,

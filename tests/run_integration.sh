@@ -60,6 +60,7 @@ rows=$(
 2 podman-root crun effect
 2 podman-root runc effect
 1 none - egress
+1 none - egress_shared
 1 podman-root crun egress_containers
 1 podman-user crun egress_containers
 1 podman-root runc egress_containers ^(curl|nothing|the service)

@@ -194,6 +194,7 @@ void netpol_conn_end(struct netpol_conn *c, const char *cause)
 	netpol_loop_undefer(w->loop, &c->more);
 	netpol_ledger_forget(&w->ledger, &c->wait);
 	netpol_worker_forget(w, &c->asking);
+	netpol_spender_forget(&w->spender, &c->spend);
 	netpol_http_free(c->http);
 	aqe_buf_done(&c->in);
 	aqe_buf_done(&c->out.b);
@@ -332,7 +333,9 @@ static unsigned status_of(const struct netpol_answer *a)
 {
 	switch (a->verdict) {
 	case NETPOL_DENY:
-		return a->reason == NETPOL_REASON_NO_POLICY ? 503 : 403;
+		return a->reason == NETPOL_REASON_NO_POLICY || a->reason == NETPOL_REASON_STORE
+			       ? 503
+			       : 403;
 	case NETPOL_LIMITED:
 		return 429;
 	case NETPOL_INVALID:
@@ -343,9 +346,19 @@ static unsigned status_of(const struct netpol_answer *a)
 	return 403;
 }
 
-/* Host, rule and flags of the decision. The bytes as sent are kept only when they differ. */
-static void note_answer(struct netpol_conn *c, const struct netpol_answer *a, const char *host,
-			size_t host_len)
+/* Rule, reason and flags of the decision. */
+static void note_verdict(struct netpol_conn *c, const struct netpol_answer *a)
+{
+	set_text(c->rec.rule, sizeof(c->rec.rule), a->rule ? a->rule->text : NULL);
+	set_text(c->rec.reason, sizeof(c->rec.reason), netpol_reason_name(a->reason));
+	set_text(c->rec.policy, sizeof(c->rec.policy), c->w->policy->digest);
+	if (a->would_deny)
+		c->rec.flags |= NETPOL_FLAG_WOULD_DENY;
+}
+
+/* The host. The bytes as sent are kept only when they differ. */
+static void note_host(struct netpol_conn *c, const struct netpol_answer *a, const char *host,
+		      size_t host_len)
 {
 	bool valid = a->verdict != NETPOL_INVALID;
 
@@ -355,33 +368,70 @@ static void note_answer(struct netpol_conn *c, const struct netpol_answer *a, co
 	}
 	if (!valid || a->host.len != host_len || memcmp(a->host.text, host, host_len) != 0)
 		netpol_record_text(c->rec.raw_host, sizeof(c->rec.raw_host), host, host_len);
-	set_text(c->rec.rule, sizeof(c->rec.rule), a->rule ? a->rule->text : NULL);
-	set_text(c->rec.reason, sizeof(c->rec.reason), netpol_reason_name(a->reason));
-	if (a->would_deny)
-		c->rec.flags |= NETPOL_FLAG_WOULD_DENY;
+}
+
+static void decided(struct netpol_conn *c, const struct netpol_answer *a)
+{
+	struct netpol_refusal r = { status_of(a), netpol_reason_name(a->reason), a->retry_ms };
+
+	note_verdict(c, a);
+	if (a->verdict == NETPOL_ALLOW)
+		netpol_conn_admit(c);
+	else
+		netpol_conn_refuse(c, &r);
+}
+
+static struct netpol_request request_of(const struct netpol_conn *c)
+{
+	bool connect = strcmp(c->rec.method, "CONNECT") == 0;
+
+	return (struct netpol_request){ connect ? NETPOL_PROTO_CONNECT : c->ops->proto,
+					c->host.text, c->host.len, c->port };
+}
+
+/* The policy may have changed while it waited, so it is decided once more; here what the others
+ * admitted is spent. */
+static void on_spent(struct netpol_spending *s, enum netpol_spent result, uint64_t retry_ms)
+{
+	struct netpol_conn *c = NETPOL_OWNER(s, struct netpol_conn, spend);
+	struct netpol_worker *w = c->w;
+	const struct netpol_request rq = request_of(c);
+	bool local = result == NETPOL_SPENT_AWAY &&
+		     w->policy->cluster.on_store_error == NETPOL_STORE_LOCAL;
+	struct netpol_answer a;
+
+	if (local)
+		c->rec.flags |= NETPOL_FLAG_LOCAL_LIMIT;
+	netpol_worker_decide(w, &rq,
+			     result == NETPOL_SPENT_OK || local ? NETPOL_CONSUME : NETPOL_PEEK, &a);
+	if (a.verdict == NETPOL_ALLOW && result == NETPOL_SPENT_LIMITED)
+		netpol_decide_refused(w->type, &rq, NETPOL_REASON_RATE, retry_ms, &a);
+	else if (a.verdict == NETPOL_ALLOW && result == NETPOL_SPENT_AWAY && !local)
+		netpol_decide_refused(w->type, &rq, NETPOL_REASON_STORE, 1000, &a);
+	decided(c, &a);
 }
 
 void netpol_conn_request(struct netpol_conn *c, const char *host, size_t host_len, uint16_t port,
 			 const struct netpol_asked *asked)
 {
+	bool shared = c->w->policy->cluster.address != NULL;
 	struct netpol_request rq = { c->ops->proto, host, host_len, port };
-	struct netpol_refusal r = { 0, NULL, 0 };
 	struct netpol_answer a;
 
 	netpol_conn_begin(c, asked, port);
 	if (strcmp(asked->method, "CONNECT") == 0)
 		rq.proto = NETPOL_PROTO_CONNECT;
-	netpol_worker_decide(c->w, &rq, &a);
-	note_answer(c, &a, host, host_len);
+	netpol_worker_decide(c->w, &rq, shared ? NETPOL_PEEK : NETPOL_CONSUME, &a);
+	note_host(c, &a, host, host_len);
 	c->port = port;
-	if (a.verdict == NETPOL_ALLOW) {
-		netpol_conn_admit(c);
+	if (!shared || a.verdict != NETPOL_ALLOW) {
+		decided(c, &a);
 		return;
 	}
-	r.status = status_of(&a);
-	r.reason = netpol_reason_name(a.reason);
-	r.retry_ms = a.retry_ms;
-	netpol_conn_refuse(c, &r);
+	c->state = NETPOL_CONN_SHARED;
+	c->spend.fn = on_spent;
+	netpol_conn_deadline(c, NETPOL_CONN_RECORD_MS);
+	netpol_spender_add(&c->w->spender, &c->spend);
 }
 
 /* ---- dialling ---- */
@@ -395,8 +445,6 @@ static const struct netpol_refusal DIAL_FAILURES[NETPOL_DIAL_RESULT_COUNT] = {
 	[NETPOL_DIAL_UNREACHABLE] = { 502, "connect_failed", 0 },
 	[NETPOL_DIAL_TIMEOUT] = { 504, "connect_timeout", 0 },
 	[NETPOL_DIAL_BUSY] = { 503, "overloaded", 1000 },
-	[NETPOL_DIAL_LIMIT] = { 429, "rate_limit_exceeded", 0 },
-	[NETPOL_DIAL_STORE] = { 503, "limiter_unavailable", 1000 },
 	[NETPOL_DIAL_PROXY] = { 502, "upstream_proxy_failed", 0 },
 };
 
@@ -412,6 +460,7 @@ static void on_upstream(struct netpol_watch *w, uint32_t events)
 		netpol_conn_relay(c, netpol_relay_event(&c->relay, 1, events));
 		break;
 	case NETPOL_CONN_READING:
+	case NETPOL_CONN_SHARED:
 	case NETPOL_CONN_RECORD:
 		/* Kept between two requests: whatever it says now ends it. */
 		if (events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP))
@@ -461,8 +510,6 @@ static void on_dialed(struct netpol_asking *a, const struct netpol_msg_dialed *m
 	if (fd >= 0)
 		(void)close(fd); /* a failure brings none */
 	r = DIAL_FAILURES[m->result == NETPOL_DIAL_OK ? NETPOL_DIAL_BUSY : m->result];
-	if (m->result == NETPOL_DIAL_LIMIT)
-		r.retry_ms = m->retry_ms;
 	netpol_conn_failed(c, &r);
 }
 
@@ -512,6 +559,7 @@ static void on_client(struct netpol_watch *w, uint32_t events)
 	case NETPOL_CONN_LINGER:
 		linger(c);
 		break;
+	case NETPOL_CONN_SHARED:
 	case NETPOL_CONN_RECORD:
 	case NETPOL_CONN_DIALING:
 	case NETPOL_CONN_REFUSING:
@@ -546,6 +594,10 @@ static void on_deadline(struct netpol_timer *t)
 			netpol_conn_end(c, "ended"); /* or between two requests */
 		else
 			netpol_conn_fault(c, 408, "header_timeout");
+		break;
+	case NETPOL_CONN_SHARED:
+		netpol_spender_forget(&c->w->spender, &c->spend);
+		on_spent(&c->spend, NETPOL_SPENT_AWAY, 0);
 		break;
 	case NETPOL_CONN_RECORD:
 		netpol_ledger_forget(&c->w->ledger, &c->wait);

@@ -11,6 +11,7 @@
 
 enum netpol_conn_state {
 	NETPOL_CONN_READING,  /* the front end reads a request */
+	NETPOL_CONN_SHARED,   /* waits for the shared limiter */
 	NETPOL_CONN_RECORD,   /* decided; waits until the record is stored */
 	NETPOL_CONN_DIALING,  /* waits for the dialer */
 	NETPOL_CONN_EXCHANGE, /* HTTP: request and response pass */
@@ -47,6 +48,7 @@ struct netpol_conn {
 	struct netpol_task more;
 	struct netpol_wait wait;
 	struct netpol_asking asking;
+	struct netpol_spending spend;
 	struct netpol_grave grave;
 	struct aqe_buf in;     /* client bytes that are not used yet */
 	struct netpol_out out; /* for the client */

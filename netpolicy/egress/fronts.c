@@ -265,7 +265,11 @@ static void metrics_answer(struct netpol_conn *c)
 	struct netpol_worker *w = c->w;
 	struct netpol_limiter_status s;
 	struct aqe_buf text = AQE_BUF_INIT((size_t)128 * 1024);
-	struct netpol_gauges g = { w->n_conns - 1, w->n_tunnels, 0 };
+	struct netpol_gauges g = { .connections = w->n_conns - 1,
+				   .tunnels = w->n_tunnels,
+				   .shared_asked = w->spender.n_asked,
+				   .shared_limited = w->spender.n_limited,
+				   .shared_away = w->spender.n_away };
 
 	netpol_limiter_status(w->limiter, netpol_boottime_ns(), &s);
 	g.rate_remaining = s.remaining;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
@@ -21,10 +20,11 @@
 #include "netpolicy/egress/dialer.h"
 #include "netpolicy/egress/handoff.h"
 #include "netpolicy/egress/loop.h"
+#include "netpolicy/egress/state.h"
+#include "netpolicy/egress/store.h"
 #include "netpolicy/egress/supervise.h"
 #include "netpolicy/egress/wire.h"
 #include "shim/core/cleanup.h"
-#include "shim/core/fs.h"
 #include "shim/core/text.h"
 
 #define BATCH         64 /* records of one store */
@@ -46,6 +46,7 @@ struct keeper {
 	bool worker_answered, dialer_answered; /* that one */
 	bool killing;                          /* the supervisor waits for their end */
 	uint32_t starts;
+	struct netpol_store_keep *store; /* of the shared limiter */
 	struct netpol_shared *shared;
 	const struct netpol_shared_place *saved; /* what the file holds already */
 	struct netpol_when when;
@@ -92,46 +93,10 @@ static void tell_event(struct keeper *k, const char *reason, bool good)
 
 static void save_state(struct keeper *k)
 {
-	uint32_t len = 0, n_log = 0;
-	const struct netpol_shared_place *p = netpol_shared_get(k->shared, &len, &n_log);
 	struct aqe_err e = AQE_ERR_INIT;
 
-	if (k->o->state_dir < 0 || !p || (p == k->saved && n_log == 0))
-		return;
-	k->saved = n_log == 0 ? p : NULL;
-	/* Whatever is in it: restoring checks it, and a damaged one drains the limiter. */
-	if (aqe_fs_write_file(k->o->state_dir, k->o->state_name, 0600, p->state, len, &e) < 0)
+	if (netpol_state_save(k->o->state_dir, k->o->state_name, k->shared, &k->saved, &e) < 0)
 		say(k, e.text);
-}
-
-static int load_state(struct keeper *k, struct aqe_err *e)
-{
-	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(NETPOL_SHARED_STATE);
-	int rc;
-
-	if (k->o->state_dir < 0)
-		return 0;
-	rc = aqe_fs_read_beneath(k->o->state_dir, k->o->state_name,
-				 AQE_FS_REGULAR | AQE_FS_OWNER | AQE_FS_NO_WRITE, &b, e);
-	if (rc == AQE_E_ABSENT)
-		return 0;
-	if (rc < 0)
-		return rc;
-	memcpy(k->shared->place[0].state, aqe_buf_str(&b), b.len);
-	k->shared->place[0].len = (uint32_t)b.len;
-	k->shared->turn = 1;
-	return 0;
-}
-
-static int make_shared(struct keeper *k, struct aqe_err *e)
-{
-	void *p = mmap(NULL, sizeof(*k->shared), PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (p == MAP_FAILED)
-		return aqe_err_set(e, AQE_E_SYS, errno, "mmap");
-	k->shared = p;
-	return load_state(k, e);
 }
 
 static void on_save(struct netpol_timer *t)
@@ -295,6 +260,7 @@ static enum netpol_sup_event start_again(struct keeper *k)
 		say(k, e.text);
 		return NETPOL_SUP_START_FAILED;
 	}
+	netpol_store_keep_link(k->store, k->o->live->now, k->worker.fd, true);
 	if (k->starts++ > 0)
 		tell_event(k, "worker_restarted", true);
 	return NETPOL_SUP_STARTED;
@@ -316,6 +282,7 @@ static void ping(struct keeper *k)
 	k->worker_answered = k->dialer_answered = false;
 	(void)netpol_wire_send(k->worker.fd, &m, sizeof(m), -1);
 	(void)netpol_wire_send(k->dialer.fd, &m, sizeof(m), -1);
+	netpol_store_keep_ping(k->store);
 }
 
 /* False: that was no answer to anything we asked. */
@@ -341,6 +308,7 @@ static void closed(struct keeper *k)
 /* Channels whose other ends are gone, or never were. */
 static void close_both(struct keeper *k)
 {
+	netpol_store_keep_unlink(k->store);
 	close_watch(k, &k->worker);
 	close_watch(k, &k->dialer);
 }
@@ -544,6 +512,8 @@ static void hand_over(struct keeper *k)
 	    netpol_wire_send(k->dialer.fd, &m, sizeof(m), fd) != NETPOL_WIRE_SENT ||
 	    netpol_wire_send(k->worker.fd, &m, sizeof(m), fd) != NETPOL_WIRE_SENT)
 		kill_pair(k); /* better anew than by the old policy */
+	else
+		netpol_store_keep_link(k->store, k->o->live->now, k->worker.fd, false);
 	if (fd >= 0)
 		(void)close(fd); /* sent */
 }
@@ -614,12 +584,14 @@ static void reap(struct keeper *k)
 		if (pid == k->worker_pid) {
 			k->worker_pid = 0; /* the number is free from here on: never signalled */
 			on_worker(&k->worker, 0); /* its last records */
+			netpol_store_keep_unlink(k->store);
 			close_watch(k, &k->worker);
 		} else if (pid == k->dialer_pid) {
 			close_watch(k, &k->dialer);
 			k->dialer_pid = 0;
 		} else {
 			netpol_companions_reaped(&k->companions, pid);
+			(void)netpol_store_keep_reaped(k->store, pid);
 			continue;
 		}
 		if (k->worker_pid > 0 || k->dialer_pid > 0)
@@ -710,6 +682,21 @@ static int make_companions(struct keeper *k, struct aqe_err *e)
 	return rc == 0 ? netpol_companions_policy(&k->companions, k->o->live->now, e) : rc;
 }
 
+static int make_store(struct keeper *k, struct aqe_err *e)
+{
+	const struct netpol_store_keep_opts o = {
+		.loop = k->loop,
+		.agent_type = k->o->agent_type,
+		.agent_id = k->o->agent_id,
+		.id = k->o->dialer_id,
+		.signals = &k->before,
+		.say = k->o->say,
+		.say_self = k->o->say_self,
+	};
+
+	return netpol_store_keep_new(&o, &k->store, e);
+}
+
 static int prepare(struct keeper *k, struct aqe_err *e)
 {
 	int rc = netpol_loop_new(&k->loop, e);
@@ -717,7 +704,7 @@ static int prepare(struct keeper *k, struct aqe_err *e)
 	if (rc == 0)
 		rc = netpol_when_now(&k->when, e);
 	if (rc == 0)
-		rc = make_shared(k, e);
+		rc = netpol_state_map(k->o->state_dir, k->o->state_name, &k->shared, e);
 	if (rc == 0)
 		rc = take_signals(k, e);
 	if (rc == 0)
@@ -726,6 +713,8 @@ static int prepare(struct keeper *k, struct aqe_err *e)
 		rc = watch_control(k, e);
 	if (rc == 0)
 		rc = make_companions(k, e);
+	if (rc == 0)
+		rc = make_store(k, e);
 	if (rc == 0)
 		supervise(k, NETPOL_SUP_BEGIN);
 	return rc;
@@ -757,6 +746,7 @@ int netpol_keeper_run(const struct netpol_keeper_opts *o, enum netpol_keeper_end
 	}
 	kill_pair(k);
 	netpol_companions_free(&k->companions);
+	netpol_store_keep_free(k->store);
 	for (size_t i = 0; i < o->n_listen; i++)
 		(void)close(o->listen[i].fd); /* nobody answers there any more */
 	netpol_loop_free(k->loop);

@@ -25,10 +25,10 @@ struct netpol_control_ops {
 struct netpol_keeper_opts {
 	const struct netpol_listen_fd *listen; /* owned from here on */
 	size_t n_listen;
-	int pidfd;                /* the service ends when this process does; -1: none */
-	struct netpol_live *live; /* loaded; reloaded on SIGHUP */
-	const char *agent_type;
-	struct netpol_audit audit; /* its close() is the caller's */
+	int pidfd;                         /* the service ends when this process does; -1: none */
+	struct netpol_live *live;          /* loaded; reloaded on SIGHUP */
+	const char *agent_type, *agent_id; /* agent_id: or NULL */
+	struct netpol_audit audit;         /* its close() is the caller's */
 	struct netpol_supervise supervise;
 	uid_t worker_id, dialer_id; /* 0: as we are */
 	int state_dir;              /* where the limiter's state is kept; -1: nowhere */

@@ -126,6 +126,9 @@ void netpol_metrics_emit(const struct netpol_metrics *m, const struct netpol_gau
 	put_number(b, "reloads_total", "counter", agent_type, m->reloads);
 	put_number(b, "restarts_total", "counter", agent_type, m->restarts);
 	put_number(b, "lost_records_total", "counter", agent_type, m->lost_records);
+	put_number(b, "shared_limit_asked_total", "counter", agent_type, g->shared_asked);
+	put_number(b, "shared_limit_refused_total", "counter", agent_type, g->shared_limited);
+	put_number(b, "shared_limit_away_total", "counter", agent_type, g->shared_away);
 	put_number(b, "connections", "gauge", agent_type, g->connections);
 	put_number(b, "tunnels", "gauge", agent_type, g->tunnels);
 	put_number(b, "rate_remaining", "gauge", agent_type, g->rate_remaining);

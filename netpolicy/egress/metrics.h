@@ -38,6 +38,7 @@ void netpol_histogram_add(struct netpol_histogram *h, int64_t us);
 struct netpol_gauges {
 	unsigned connections, tunnels;
 	uint32_t rate_remaining;
+	uint64_t shared_asked, shared_limited, shared_away; /* counters of the shared limiter */
 };
 /* Appends the exposition format, version 0.0.4. */
 void netpol_metrics_emit(const struct netpol_metrics *m, const struct netpol_gauges *g,

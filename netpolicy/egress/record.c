@@ -27,8 +27,9 @@ static const struct {
 
 const char *netpol_flag_name(unsigned i)
 {
-	static const char *const names[NETPOL_FLAG_COUNT] = { "would_deny", "host_mismatch", "ech",
-							      "sni_audit", "websocket" };
+	static const char *const names[NETPOL_FLAG_COUNT] = { "would_deny", "host_mismatch",
+							      "ech",        "sni_audit",
+							      "websocket",  "local_limit" };
 
 	return i < NETPOL_FLAG_COUNT ? names[i] : "?";
 }

@@ -27,7 +27,8 @@ enum netpol_flag {
 	NETPOL_FLAG_ECH = 1U << 2,
 	NETPOL_FLAG_SNI_AUDIT = 1U << 3, /* would have been closed under sni: enforce */
 	NETPOL_FLAG_WEBSOCKET = 1U << 4,
-	NETPOL_FLAG_COUNT = 5
+	NETPOL_FLAG_LOCAL_LIMIT = 1U << 5, /* the shared limiter could not be asked */
+	NETPOL_FLAG_COUNT = 6
 };
 /* "would_deny", ... of bit `i`; never NULL. */
 const char *netpol_flag_name(unsigned i);

@@ -25,6 +25,9 @@ static const size_t SIZES[NETPOL_MSG_TYPES] = {
 	[NETPOL_MSG_WRAP] = sizeof(struct netpol_msg_wrap),
 	[NETPOL_MSG_WRAPPED] = sizeof(struct netpol_msg_wrapped),
 	[NETPOL_MSG_CLIENT] = sizeof(struct netpol_msg_head),
+	[NETPOL_MSG_STORE] = sizeof(struct netpol_msg_head),
+	[NETPOL_MSG_SPEND] = sizeof(struct netpol_msg_spend),
+	[NETPOL_MSG_SPENT] = sizeof(struct netpol_msg_spent),
 };
 
 int netpol_wire_pair(int ret[2], struct aqe_err *e)

@@ -30,6 +30,9 @@ enum netpol_msg_type {
 	NETPOL_MSG_WRAP,    /* worker to companion: speak TLS over this connection */
 	NETPOL_MSG_WRAPPED, /* companion to worker, with the socket in clear when it worked */
 	NETPOL_MSG_CLIENT,  /* companion to worker: an HTTP proxy client's connection */
+	NETPOL_MSG_STORE,   /* keeper to worker: the channel to the shared limiter */
+	NETPOL_MSG_SPEND,   /* worker to store: may one more pass? */
+	NETPOL_MSG_SPENT,   /* store to worker */
 	NETPOL_MSG_TYPES
 };
 
@@ -57,6 +60,23 @@ struct netpol_msg_ping {
 	uint64_t serial;
 };
 
+enum netpol_spent {
+	NETPOL_SPENT_OK,
+	NETPOL_SPENT_LIMITED, /* see retry_ms */
+	NETPOL_SPENT_AWAY,    /* nobody could be asked */
+	NETPOL_SPENT_COUNT
+};
+struct netpol_msg_spend {
+	uint32_t type;
+	uint64_t id; /* not 0; one at a time */
+};
+struct netpol_msg_spent {
+	uint32_t type;
+	uint8_t result; /* enum netpol_spent */
+	uint64_t id;
+	uint64_t retry_ms;
+};
+
 enum netpol_dial_result {
 	NETPOL_DIAL_OK,
 	NETPOL_DIAL_DENIED,      /* the policy says no: the worker should not have asked */
@@ -66,9 +86,6 @@ enum netpol_dial_result {
 	NETPOL_DIAL_UNREACHABLE, /* and other errors of connect(2) */
 	NETPOL_DIAL_TIMEOUT,
 	NETPOL_DIAL_BUSY,  /* too many at once */
-	NETPOL_DIAL_LIMIT, /* the shared limiter says no, see retry_ms */
-	NETPOL_DIAL_STORE, /* the shared limiter cannot be asked, and the policy wants that refused
-			    */
 	NETPOL_DIAL_PROXY, /* the upstream proxy failed */
 	NETPOL_DIAL_RESULT_COUNT
 };
@@ -91,7 +108,6 @@ struct netpol_msg_dialed {
 	uint32_t type;
 	uint8_t result; /* enum netpol_dial_result */
 	uint64_t id;
-	uint64_t retry_ms;
 	int64_t dns_us, connect_us; /* -1: not there */
 	char address[NETPOL_RECORD_WORD + 1];
 	char dropped[NETPOL_RECORD_TEXT + 1];
@@ -111,6 +127,8 @@ union netpol_msg {
 	struct netpol_msg_secrets secrets;
 	struct netpol_msg_wrap wrap;
 	struct netpol_msg_wrapped wrapped;
+	struct netpol_msg_spend spend;
+	struct netpol_msg_spent spent;
 };
 
 /* A pair of connected, non-blocking channel ends. */

@@ -125,10 +125,10 @@ static bool restore_limiter(struct netpol_worker *w)
 }
 
 void netpol_worker_decide(struct netpol_worker *w, const struct netpol_request *rq,
-			  struct netpol_answer *ret)
+			  enum netpol_spend spend, struct netpol_answer *ret)
 {
-	netpol_decide(w->type, w->limiter, netpol_boottime_ns(), rq, NETPOL_CONSUME, ret);
-	if (ret->verdict == NETPOL_ALLOW)
+	netpol_decide(w->type, w->limiter, netpol_boottime_ns(), rq, spend, ret);
+	if (ret->verdict == NETPOL_ALLOW && spend == NETPOL_CONSUME)
 		spent(w);
 }
 
@@ -260,6 +260,7 @@ static void take_policy(struct netpol_worker *w, const struct netpol_msg_policy 
 		netpol_loop_stop(w->loop);
 		return;
 	}
+	w->spender.timeout_ms = p->cluster.timeout_ms;
 	w->metrics.reloads++;
 	recheck_all(w);
 }
@@ -282,6 +283,10 @@ static void on_keeper(struct netpol_watch *watch, uint32_t events)
 		}
 		if (m.head.type == NETPOL_MSG_POLICY && fd >= 0)
 			take_policy(w, &m.policy, fd);
+		if (m.head.type == NETPOL_MSG_STORE && fd >= 0) {
+			netpol_spender_channel(&w->spender, fd);
+			fd = -1; /* taken */
+		}
 		if (fd >= 0)
 			(void)close(fd); /* read */
 		if (m.head.type == NETPOL_MSG_STOP)
@@ -528,8 +533,12 @@ int netpol_worker_run(const struct netpol_worker_opts *o, struct aqe_err *e)
 	netpol_ledger_init(&w->ledger, o->keeper);
 	(void)!getrandom(&w->repeats.seed, sizeof(w->repeats.seed), GRND_NONBLOCK);
 	rc = netpol_loop_new(&w->loop, e);
-	if (rc == 0)
+	if (rc == 0) {
+		netpol_spender_init(&w->spender, w->loop, &w->limiter);
+		w->spender.timeout_ms = w->policy->cluster.timeout_ms;
 		rc = serve(w, e);
+		netpol_spender_done(&w->spender);
+	}
 	netpol_gates_done(w);
 	netpol_loop_free(w->loop);
 	netpol_repeats_flush(&w->repeats, NULL, 0);

@@ -10,6 +10,7 @@
 #include "netpolicy/egress/metrics.h"
 #include "netpolicy/egress/relay.h"
 #include "netpolicy/egress/service.h"
+#include "netpolicy/egress/spend.h"
 #include "netpolicy/egress/wire.h"
 #include "netpolicy/http1.h"
 #include "netpolicy/http1_chunk.h"
@@ -67,8 +68,9 @@ struct netpol_worker {
 	struct netpol_policy *policy;
 	const struct netpol_type *type;
 	struct netpol_limiter *limiter, *denials;
-	size_t shared_len;   /* bytes of the limiter's state when last shared */
-	int64_t dns_next_ns; /* GCRA of the stub's answers */
+	size_t shared_len;             /* bytes of the limiter's state when last shared */
+	int64_t dns_next_ns;           /* GCRA of the stub's answers */
+	struct netpol_spender spender; /* in use when the policy has a cluster */
 	struct netpol_ledger ledger;
 	struct netpol_repeats repeats;
 	struct netpol_watch keeper, dialer;
@@ -93,9 +95,9 @@ bool netpol_worker_dial(struct netpol_worker *w, struct netpol_asking *a,
 			const struct netpol_dial_to *to);
 /* Nothing more will be heard of it. */
 void netpol_worker_forget(struct netpol_worker *w, struct netpol_asking *a);
-/* Decides and spends; keeps the limiter's state where the keeper can see it. */
+/* Decides; when it spends, keeps the limiter's state where the keeper can see it. */
 void netpol_worker_decide(struct netpol_worker *w, const struct netpol_request *rq,
-			  struct netpol_answer *ret);
+			  enum netpol_spend spend, struct netpol_answer *ret);
 /* True when this denial gets a record of its own; else it was counted. */
 bool netpol_worker_may_store(struct netpol_worker *w, const struct netpol_record *r);
 /* Datagrams of the DNS stub. */

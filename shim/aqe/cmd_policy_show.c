@@ -66,6 +66,14 @@ static void put_rate(struct aqe_buf *b, const struct netpol_type *t)
 			   t->rate.burst);
 }
 
+static void put_shared(struct aqe_buf *b, const struct netpol_type *t)
+{
+	const struct netpol_rate *r = t->has_shared ? &t->shared : &t->rate;
+
+	(void)aqe_buf_addf(b, "%u/min, %u/h, burst %u%s", r->per_minute, r->per_hour, r->burst,
+			   t->has_shared ? "" : " (as rate)");
+}
+
 static void put_timeout(struct aqe_buf *b, const struct netpol_type *t)
 {
 	(void)aqe_buf_addf(b, "%u", t->timeout_ms);
@@ -130,6 +138,7 @@ static void (*const PUT[NETPOL_KEY_COUNT])(struct aqe_buf *b, const struct netpo
 	[NETPOL_KEY_DOMAINS] = put_domains,
 	[NETPOL_KEY_CIDR] = put_cidr,
 	[NETPOL_KEY_RATE] = put_rate,
+	[NETPOL_KEY_SHARED] = put_shared,
 	[NETPOL_KEY_TIMEOUT] = put_timeout,
 	[NETPOL_KEY_HOST_HEADER] = put_host_header,
 	[NETPOL_KEY_WEBSOCKET] = put_websocket,

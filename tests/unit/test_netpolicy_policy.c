@@ -233,6 +233,12 @@ static const struct {
 	{ "{\"cluster\":{\"address\":\"/a/../b\"}}", "wanted HOST:PORT or" },
 	{ "{\"cluster\":{\"address\":\"r:6379\",\"onStoreError\":\"x\"}}", "wanted local or deny" },
 	{ "{\"cluster\":{\"address\":\"r:6379\",\"timeoutMs\":0}}", "wanted 1 to" },
+	{ "{\"cluster\":{\"address\":\"r:6379\",\"share\":\"host\"}}", "wanted type or agent" },
+	{ "{\"cluster\":{\"address\":\"r:6379\",\"db\":65536}}", "wanted 0 to 65535" },
+	{ "{\"cluster\":{\"address\":\"r:6379\",\"username\":\"a b\"}}", "printable ASCII" },
+	{ NP_AGENT("default", "\"sharedRate\":{\"perMinute\":5,\"burst\":1}"),
+	  "wanted perMinute, perHour and burst" },
+	{ NP_AGENT("default", "\"sharedRate\":{\"perMinute\":0}"), "wanted 1 to" },
 	{ "{\"upstreamProxy\":\"proxy\"}", "wanted HOST:PORT" },
 };
 
@@ -253,7 +259,10 @@ START_TEST(services__are_read_whole)
 	np_good("{\"upstreamProxy\":\"proxy.example:3128\",\"cluster\":{\"address\":\"/run/"
 		"redis.sock\","
 		"\"passwordFile\":\"/etc/aqe/"
-		"redis\",\"prefix\":\"p:\",\"onStoreError\":\"deny\",\"timeoutMs\":50},"
+		"redis\",\"prefix\":\"p:\",\"onStoreError\":\"deny\",\"timeoutMs\":50,"
+		"\"username\":\"u\",\"db\":7,\"share\":\"agent\"},"
+		"\"agents\":{\"qx-partner\":{\"sharedRate\":{\"perMinute\":1,\"perHour\":2,"
+		"\"burst\":3}}},"
 		"\"gateways\":{\"claude\":{" UP
 		",\"credentialFile\":\"/etc/aqe/key\",\"header\":\"x-api-key\","
 		"\"types\":[\"qx-partner\"],\"rate\":{\"perMinute\":5,\"perHour\":6,\"burst\":7}},"
@@ -264,6 +273,12 @@ START_TEST(services__are_read_whole)
 	ck_assert_str_eq(np->cluster.prefix, "p:");
 	ck_assert_int_eq(np->cluster.on_store_error, NETPOL_STORE_DENY);
 	ck_assert_uint_eq(np->cluster.timeout_ms, 50);
+	ck_assert_str_eq(np->cluster.username, "u");
+	ck_assert_uint_eq(np->cluster.db, 7);
+	ck_assert_int_eq(np->cluster.share, NETPOL_SHARE_AGENT);
+	ck_assert(netpol_policy_type(np, "qx-partner")->has_shared);
+	ck_assert_uint_eq(netpol_policy_type(np, "qx-partner")->shared.burst, 3);
+	ck_assert(!netpol_policy_type(np, "default")->has_shared);
 	ck_assert_uint_eq(np->n_gateways, 2);
 	g = netpol_policy_gateway(np, "qx-partner", "claude");
 	ck_assert_ptr_nonnull(g);
