@@ -154,7 +154,7 @@ $(B)/aqe: $(B)/shim/main_aqe.o $(B)/libaqe.a
 
 # Stays for a container's whole life.
 $(B)/aqe-egress: $(B)/shim/main_egress.o $(B)/libaqe.a
-	$(CC) $(ALL_CFLAGS) $(TEST_LINK) -o $@ $^ $(DYN_LIBS) -lhiredis $(LDFLAGS)
+	$(CC) $(ALL_CFLAGS) $(TEST_LINK) -o $@ $^ $(DYN_LIBS) -l:libhiredis.a $(LDFLAGS)
 
 # A unit test that includes this header can make the n-th allocation fail.
 FAULT_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell grep -sl 'tests/fakes/fake_alloc\.h' tests/unit/*.c))
