@@ -56,7 +56,10 @@ stage_corpus() { tests/run_corpus.sh build/release/aqe-shim; }
 stage_vectors() { tests/run_vectors.sh build/release/aqe; }
 stage_fuzz_replay() { quiet_make fuzz-replay; }
 stage_lint() { tests/lint/lint.sh build/release; }
-stage_integration() { tests/run_integration.sh; }
+stage_integration() {
+	quiet_make build/release/bench/bench_egress
+	tests/run_integration.sh
+}
 
 unit_programs() {
 	local f

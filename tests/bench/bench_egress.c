@@ -4,8 +4,10 @@
  *   bench_egress setups PROXY TARGET SECONDS    CONNECT, one byte each way, close; 8 at a time
  *   bench_egress bulk PROXY TARGET SECONDS N    bytes from the origin through N tunnels
  *   bench_egress http PROXY TARGET SECONDS      GETs on 16 kept connections
- * PROXY is ADDR:PORT; "-" is no proxy. TARGET is ADDR:PORT or ADDR:PORT=NAME:PORT: what a proxy is
- * asked for. Prints "OPERATIONS SECONDS P99_MS" (bulk: BYTES). */
+ *   bench_egress mixed PROXY TARGET ROUNDS      64 tunnels at a time, half of them up and half
+ * down, then 64 GETs and 64 CONNECTs to evil.test: each round PROXY is ADDR:PORT; "-" is no proxy.
+ * TARGET is ADDR:PORT or ADDR:PORT=NAME:PORT: what a proxy is asked for. Prints "OPERATIONS SECONDS
+ * P99_MS" (bulk: BYTES). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -24,6 +26,8 @@
 #define CONNS_MAX   16
 #define SETUPS      8
 #define HTTP_FDS    64
+#define MIXED       64
+#define MIXED_BYTES 150000
 #define SAMPLES_MAX 2000000
 #define BUFFER      262144
 #define EVENTS      64
@@ -105,22 +109,28 @@ static void push(int fd)
 		end(fd);
 }
 
-static void serve(int fd)
+static void answer(int fd, size_t n)
 {
-	static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nhello, world\n";
-	ssize_t n = recv(fd, buffer, 4096, MSG_DONTWAIT);
+	static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nhello, world\n";
 
-	if (n == 0 || (n < 0 && errno != EAGAIN)) {
-		end(fd);
-		return;
-	}
-	if (n > 0 && conns[fd].kind == NEW)
+	if (conns[fd].kind == NEW)
 		conns[fd].kind = buffer[0] == 'b' ? BYTE : buffer[0] == 's' ? SOURCE : HTTP;
-	if (n > 0 && conns[fd].kind == BYTE)
+	if (conns[fd].kind == BYTE)
 		(void)send(fd, "B", 1, MSG_NOSIGNAL);
 	if (n > 4 && conns[fd].kind == HTTP && memcmp(buffer + n - 4, "\r\n\r\n", 4) == 0)
-		(void)send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL);
-	if (conns[fd].kind == SOURCE)
+		(void)send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL);
+}
+
+/* Until the socket is empty: events come by edges. */
+static void serve(int fd)
+{
+	ssize_t n;
+
+	while ((n = recv(fd, buffer, 16384, MSG_DONTWAIT)) > 0)
+		answer(fd, (size_t)n);
+	if (n == 0 || errno != EAGAIN)
+		end(fd);
+	else if (conns[fd].kind == SOURCE)
 		push(fd);
 }
 
@@ -330,6 +340,87 @@ static void http(struct load *l)
 	report(l, (double)l->n, start);
 }
 
+/* ---- a mixture, for leaks: what is wrong ends it ---- */
+
+static void wrong(const char *what)
+{
+	(void)fprintf(stderr, "bench_egress: %s\n", what);
+	_exit(1);
+}
+
+static void read_to(int fd, size_t n)
+{
+	while (n > 0) {
+		ssize_t got = recv(fd, buffer, n < sizeof(buffer) ? n : sizeof(buffer), 0);
+
+		if (got <= 0)
+			wrong("a tunnel ended early");
+		n -= (size_t)got;
+	}
+}
+
+/* Down: reads and goes away. Up: sends, says so, and waits for the other side's end. */
+static void use_tunnel(int fd, bool down)
+{
+	ssize_t got;
+
+	if (down) {
+		send_all(fd, "s", 1);
+		read_to(fd, MIXED_BYTES);
+	} else {
+		memset(buffer, 'b', MIXED_BYTES);
+		send_all(fd, buffer, MIXED_BYTES);
+		(void)shutdown(fd, SHUT_WR);
+		do
+			got = recv(fd, buffer, sizeof(buffer), 0);
+		while (got > 0);
+		if (got < 0)
+			wrong("a half-closed tunnel broke");
+	}
+	(void)close(fd);
+}
+
+/* One request on a connection of its own; `want` is in the answer. */
+static void ask_once(const struct load *l, const char *request, const char *want)
+{
+	int fd = dial(&l->proxy);
+	size_t n = 0;
+	ssize_t got;
+
+	send_all(fd, request, strlen(request));
+	do {
+		got = recv(fd, buffer + n, 4096 - n, 0);
+		n += got > 0 ? (size_t)got : 0;
+		buffer[n] = '\0';
+	} while (got > 0 && n < 4096 && !strstr(buffer, want));
+	if (!strstr(buffer, want))
+		wrong(buffer);
+	(void)close(fd);
+}
+
+static void mixed(struct load *l, uint64_t rounds)
+{
+	static const char denied[] = "CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test\r\n\r\n";
+	double start = now();
+	int fd[MIXED];
+
+	for (uint64_t r = 0; r < rounds; r++) {
+		for (int i = 0; i < MIXED; i++) {
+			fd[i] = dial(&l->proxy);
+			send_all(fd[i], l->connect, strlen(l->connect));
+		}
+		for (int i = 0; i < MIXED; i++)
+			expect_established(l, fd[i]);
+		for (int i = 0; i < MIXED; i++)
+			use_tunnel(fd[i], i % 2 == 0);
+		for (int i = 0; i < MIXED; i++) {
+			ask_once(l, l->get, "hello, world\n");
+			ask_once(l, denied, "403 domain_not_allowed");
+		}
+	}
+	report(l, (double)rounds * MIXED * 3, start);
+}
+
 int main(int argc, char **argv)
 {
 	struct load l;
@@ -360,7 +451,9 @@ int main(int argc, char **argv)
 	if (!l.samples)
 		return 1;
 	l.until = now() + (double)seconds;
-	if (aqe_str_eq(argv[1], "setups"))
+	if (aqe_str_eq(argv[1], "mixed"))
+		mixed(&l, seconds);
+	else if (aqe_str_eq(argv[1], "setups"))
 		setups(&l);
 	else if (aqe_str_eq(argv[1], "bulk"))
 		bulk(&l, (unsigned)n);

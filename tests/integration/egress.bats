@@ -8,7 +8,8 @@ bats_require_minimum_version 1.5.0
 setup_file() {
 	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 	EGRESS=$(realpath "${AQE_EGRESS-$ROOT/build/release/aqe-egress}")
-	export ROOT EGRESS
+	BENCH=$ROOT/build/release/bench/bench_egress
+	export ROOT EGRESS BENCH
 }
 
 # in_lab FUNCTION: runs it in a new network, with the lab's functions.
@@ -21,10 +22,11 @@ in_lab() {
 		set -eu; [ -z "${LAB_TRACE-}" ] || set -x
 		. "$ROOT/tests/integration/egress/lab.bash"
 		scenario() { python3 "$HERE/scenarios.py" "$1" "$LAB" "$LAB_EGRESS" "${@:2}"; }
+		load() { PYTHONDONTWRITEBYTECODE=1 python3 "$HERE/load.py" "$1" "$LAB" "$LAB_EGRESS"; }
 		export LAB_EGRESS=
 		lab_network
 		"$1"' - "$1" >"$LAB/out" 2>&1 || {
-		tail -n 40 "$LAB/out" "$LAB/egress.err"
+		tail -n 40 "$LAB/out" "$LAB/egress.err" || :
 		return 1
 	}
 }
@@ -144,6 +146,28 @@ export -f web
 		scenario flood
 		scenario tunnels_limit
 		scenario byte_cap
+	}
+	in_lab body
+}
+
+@test "load: what 64 tunnels carry in ten minutes, as fast as it goes: memory flat, descriptors as before" {
+	body() {
+		lab_policy '"limits":{"tunnels":96}'
+		sed -i 's/"allowed.test",/"allowed.test","allowed.test:8000",/; s/"perMinute":100000,/"perMinute":1000000,/; s/"burst":100000/"burst":1000000/' "$LAB/policy.json"
+		lab_in_origin "$BENCH" origin 10.66.0.2:8000 &
+		lab_wait "lab_in_origin ss -Hltn | grep -qF 10.66.0.2:8000"
+		lab_egress
+		load soak
+	}
+	in_lab body
+}
+
+@test "load: slow clients and floods at each front end: HTTP, SOCKS, TLS, Host, DNS" {
+	body() {
+		lab_policy '"limits":{"headerMs":2000}'
+		web
+		lab_egress --socks 127.0.0.1:1080 --tls 127.66.0.1:443 --http 127.66.0.1:80 --dns 127.0.0.1:53
+		load fronts
 	}
 	in_lab body
 }

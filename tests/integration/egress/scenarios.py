@@ -590,46 +590,5 @@ def metrics():
     assert "evil" not in text
 
 
-def soak():
-    """Tunnels and requests, mixed, for so many seconds: no leak."""
-    end, pid = time.time() + float(sys.argv[4]), worker_pid()
-    sizes, errors, done = [], [], [0]
-
-    def work(i):
-        while time.time() < end:
-            try:
-                if i % 4 == 0:
-                    s = tunnel(port=8443)
-                    s.sendall(b"y" * 200000)
-                    n = 0
-                    while n < 200000:
-                        n += len(s.recv(65536))
-                    s.close()
-                elif i % 4 == 1:
-                    same(status(get("http://allowed.test/bytes/50000")), "200 OK")
-                elif i % 4 == 2:
-                    same(status(get("http://evil.test/")), "403 domain_not_allowed")
-                else:
-                    tunnel().close()
-                done[0] += 1
-            except (OSError, AssertionError) as e:
-                errors.append(repr(e))
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(32)]
-    for t in threads:
-        t.start()
-    while time.time() < end:
-        sizes.append(rss(pid))
-        time.sleep(1)
-    for t in threads:
-        t.join()
-    time.sleep(0.5)
-    fds = len(os.listdir("/proc/%d/fd" % pid))
-    print("%d operations, rss %s kB, %d descriptors, %d errors" % (done[0], sizes[::10] + [rss(pid)], fds, len(errors)))
-    assert len(errors) == 0, errors[:5]
-    half = len(sizes) // 2
-    assert max(sizes[half:]) - max(sizes[:half]) < 512, sizes
-    assert fds < 30, fds
-
-
-globals()[sys.argv[1]]()
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
