@@ -114,27 +114,12 @@ static const struct {
 
 static const struct {
 	char name[8];
-	bool signals; /* takes --all, and one word after the id */
+	bool all, signal; /* takes --all, takes one word after the id */
 } verbs[] = {
-	{ "state", false },
-	{ "kill", true },
-	{ "pause", false },
-	{ "resume", false },
+	{ "state", false, false },
+	{ "pause", false, false },
+	{ "resume", false, false },
 };
-
-static const char ends[][8] = {
-	"TERM", "KILL", "INT",     "QUIT",    "HUP",    "15",      "9",      "2",
-	"3",    "1",    "SIGTERM", "SIGKILL", "SIGINT", "SIGQUIT", "SIGHUP",
-};
-
-bool shim_early_is_end(const char *signal)
-{
-	size_t i = 0;
-
-	while (signal && i < COUNT(ends) && !same(signal, ends[i]))
-		i++;
-	return i < COUNT(ends);
-}
 
 /* One option before the verb: moves over its words. */
 static bool global(char *const **at, struct shim_early *call)
@@ -180,7 +165,7 @@ static bool is_id(const char *s)
 
 bool shim_early_plan(char *const *argv, struct shim_early *ret)
 {
-	struct shim_early call = { NULL, NULL, false };
+	struct shim_early call = { NULL, NULL };
 	char *const *at = argv;
 	size_t verb = 0;
 
@@ -194,13 +179,12 @@ bool shim_early_plan(char *const *argv, struct shim_early *ret)
 		verb++;
 	if (!*at++ || verb == COUNT(verbs))
 		return false;
-	while (*at && verbs[verb].signals && (same(*at, "--all") || same(*at, "-a")))
+	while (*at && verbs[verb].all && (same(*at, "--all") || same(*at, "-a")))
 		at++;
 	if (!*at || !is_id(*at))
 		return false;
 	call.id = *at++;
-	call.ends = verbs[verb].signals && shim_early_is_end(*at);
-	if (*at && verbs[verb].signals && **at && **at != '-')
+	if (*at && verbs[verb].signal && **at && **at != '-')
 		at++;
 	if (*at)
 		return false;

@@ -51,6 +51,10 @@ struct top {
 
 /* ---- the terminal ---- */
 
+/* The other screen, no cursor, and no line goes on in the next one when the screen is narrow. */
+#define ENTER "\x1b[?1049h\x1b[?25l\x1b[?7l"
+#define LEAVE "\x1b[?7h\x1b[?25h\x1b[?1049l"
+
 static struct termios *restore_to; /* for the signal handler: set once, before it is installed */
 
 static void on_end(int sig)
@@ -58,7 +62,7 @@ static void on_end(int sig)
 	/* async-signal-safe: tcsetattr(3), write(2) */
 	if (restore_to) {
 		(void)tcsetattr(STDIN_FILENO, TCSANOW, restore_to);
-		(void)!write(STDOUT_FILENO, "\x1b[?25h\x1b[?1049l", 14);
+		(void)!write(STDOUT_FILENO, LEAVE, sizeof(LEAVE) - 1);
 	}
 	(void)signal(sig, SIG_DFL);
 	(void)raise(sig);
@@ -84,7 +88,7 @@ static int enter(struct top *t, struct aqe_err *e)
 	if (tcsetattr(STDIN_FILENO, TCSANOW, &raw) < 0)
 		return aqe_err_set(e, AQE_E_SYS, errno, "set the terminal");
 	t->raw = true;
-	(void)fputs("\x1b[?1049h\x1b[?25l", stdout); /* the other screen, no cursor */
+	(void)fputs(ENTER, stdout);
 	return 0;
 }
 
@@ -92,7 +96,7 @@ static void leave(struct top *t)
 {
 	if (!t->raw)
 		return;
-	(void)fputs("\x1b[?25h\x1b[?1049l", stdout);
+	(void)fputs(LEAVE, stdout);
 	(void)fflush(stdout);
 	(void)tcsetattr(STDIN_FILENO, TCSANOW, &t->before); /* nothing else can be done */
 }

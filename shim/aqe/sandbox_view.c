@@ -7,7 +7,9 @@
 
 #include "shim/aqe/audit_table.h"
 #include "shim/core/cleanup.h"
+#include "shim/core/fs.h"
 #include "shim/core/text.h"
+#include "shim/sandbox/egress_bytes.h"
 #include "shim/sandbox/size.h"
 
 #define ARENA_MAX ((size_t)256 << 20)
@@ -31,7 +33,19 @@ static const struct shim_view_row *find_row(const struct shim_view *v, const cha
 	return NULL;
 }
 
-static void sample(struct shim_view_row *row, const struct shim_view *before)
+/* An engine's own id of the container, or the sandbox's name. */
+static void sample_network(struct shim_box *b, struct shim_usage *u)
+{
+	AQE_AUTO_BUF struct aqe_buf id = AQE_BUF_INIT(128);
+
+	if (aqe_fs_read_beneath(b->fd, SHIM_CONTAINER_FILE, AQE_FS_REGULAR, &id, NULL) == 0 &&
+	    aqe_is_hex(aqe_buf_str(&id), 64))
+		(void)shim_egress_bytes(b->arena, aqe_buf_str(&id), &u->net_in, &u->net_out);
+	else
+		(void)shim_egress_bytes(b->arena, b->name, &u->net_in, &u->net_out);
+}
+
+static void sample(struct shim_box *b, struct shim_view_row *row, const struct shim_view *before)
 {
 	SHIM_AUTO_CGROUP struct shim_cgroup c = SHIM_CGROUP_INIT;
 	const struct shim_view_row *old = find_row(before, row->name);
@@ -40,6 +54,7 @@ static void sample(struct shim_view_row *row, const struct shim_view *before)
 	    shim_usage_read(&c, &row->usage, NULL) < 0)
 		return;
 	row->sampled = true;
+	sample_network(b, &row->usage);
 	row->memory = shim_usage_percent(row->usage.memory, row->usage.memory_limit);
 	row->disk = shim_usage_percent(row->usage.disk, row->usage.disk_limit);
 	if (!old || !old->sampled || old->pid != row->pid)
@@ -73,7 +88,7 @@ static int take_one(void *arg, struct shim_box *b, struct aqe_err *e)
 		.starts = s.starts,
 	};
 	if (row->pid)
-		sample(row, t->before);
+		sample(b, row, t->before);
 	t->v->n++;
 	return 0;
 }
@@ -161,6 +176,11 @@ static const struct shim_column COLUMNS[] = {
 };
 enum { TEXT_CELLS = 10, CELL_MAX = 40 };
 
+/* Names begin alike and would be cut to the same few letters: on a narrow terminal the agent's id
+ * stands for the sandbox, and what is left is what somebody looks for. */
+#define NARROW 100
+static const size_t NARROW_COLUMNS[] = { 0, 1, 2, 3, 5, 7, 9 };
+
 static enum shim_paint paint_over(double percent, double over)
 {
 	return percent >= over ? SHIM_PAINT_BAD : SHIM_PAINT_NONE;
@@ -199,12 +219,18 @@ static void format_row(const struct shim_view_row *r, char cell[TEXT_CELLS][CELL
 	format_limit(u->net_out, cell[9]);
 }
 
-static int text_row(struct shim_table *t, const struct shim_view_row *r, struct aqe_buf *out,
+struct picture {
+	struct shim_table *table;
+	bool narrow;
+};
+
+static int text_row(const struct picture *p, const struct shim_view_row *r, struct aqe_buf *out,
 		    struct aqe_err *e)
 {
 	char cell[TEXT_CELLS][CELL_MAX];
-	struct shim_cell cells[TEXT_CELLS + 2] = { { r->name, SHIM_PAINT_NONE },
-						   { r->word, SHIM_PAINT_NONE } };
+	struct shim_cell cells[TEXT_CELLS + 2] = {
+		{ p->narrow ? r->agent_id : r->name, SHIM_PAINT_NONE }, { r->word, SHIM_PAINT_NONE }
+	};
 	uint64_t milli = r->usage.cpu_limit_milli;
 
 	memset(cell, 0, sizeof(cell));
@@ -216,18 +242,28 @@ static int text_row(struct shim_table *t, const struct shim_view_row *r, struct 
 		cells[2].paint = paint_over(r->cpu * 1000 / (double)milli, 90);
 	cells[5].paint = paint_over(r->memory, 85);
 	cells[9].paint = paint_over(r->disk, 80);
-	return shim_table_row(t, cells, out, e);
+	/* ascending, so that nothing is overwritten before it is moved */
+	for (size_t i = 0; p->narrow && i < AQE_COUNT(NARROW_COLUMNS); i++)
+		cells[i] = cells[NARROW_COLUMNS[i]];
+	return shim_table_row(p->table, cells, out, e);
 }
 
 int shim_view_text(const struct shim_view *v, size_t width, bool colour, struct aqe_buf *out,
 		   struct aqe_err *e)
 {
-	struct shim_table *t = shim_table_new(v->arena, COLUMNS, AQE_COUNT(COLUMNS), width, colour);
-	int rc = t ? 0 : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
+	struct shim_column narrow[AQE_COUNT(NARROW_COLUMNS)];
+	struct picture p = { NULL, width > 0 && width < NARROW };
+	int rc;
 
+	for (size_t i = 0; i < AQE_COUNT(narrow); i++)
+		narrow[i] = COLUMNS[NARROW_COLUMNS[i]];
+	narrow[0].heading = "AGENT";
+	p.table = p.narrow ? shim_table_new(v->arena, narrow, AQE_COUNT(narrow), width, colour)
+			   : shim_table_new(v->arena, COLUMNS, AQE_COUNT(COLUMNS), width, colour);
+	rc = p.table ? 0 : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
 	for (size_t i = 0; i < v->n && rc == 0; i++)
-		rc = text_row(t, &v->rows[i], out, e);
-	return rc < 0 ? rc : shim_table_flush(t, out, e);
+		rc = text_row(&p, &v->rows[i], out, e);
+	return rc < 0 ? rc : shim_table_flush(p.table, out, e);
 }
 
 /* ---- JSON ---- */

@@ -21,7 +21,8 @@ RUN set -eu; \
 	mkdir -p /app /etc /run /tmp /workspace; \
 	grep -q '^[^:]*:[^:]*:1001:' /etc/passwd || echo 'agent:x:1001:1001::/app:/bin/sh' >>/etc/passwd; \
 	grep -q '^[^:]*:[^:]*:1001:' /etc/group || echo 'agent:x:1001:' >>/etc/group; \
-	chmod 755 /app /workspace /usr/local/bin/agent-health
+	chmod 755 /app /workspace /usr/local/bin/agent-health; \
+	chmod 1777 /tmp
 
 # One layer: what was removed above is in none.
 FROM scratch

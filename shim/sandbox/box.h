@@ -10,8 +10,9 @@
 #include "shim/sandbox/place.h"
 #include "shim/sandbox/plan.h"
 
-#define SHIM_WANT_FILE  "want.json"
-#define SHIM_STATE_FILE "state.json"
+#define SHIM_WANT_FILE      "want.json"
+#define SHIM_STATE_FILE     "state.json"
+#define SHIM_CONTAINER_FILE "container" /* its id at an engine, 64 hexadecimal digits */
 
 /* What people want; written by commands, read by the monitor. */
 struct shim_want {

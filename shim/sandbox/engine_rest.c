@@ -40,13 +40,24 @@ static int nomem(struct aqe_err *e)
 
 /* ---- documents ---- */
 
+/* Names of variables that differ in the case of their letters are different names. */
+static const struct aqe_json_limits BODY_LIMITS = {
+	.bytes = (size_t)1 << 20,
+	.depth = 16,
+	.values = 10000,
+	.entries = 4096,
+	.string = (size_t)1 << 20,
+	.number = 32,
+	.fold_dups_ok = true,
+};
+
 /* Text to a tree: bodies are written as JSON text, which is shorter than building them. */
 static int to_json(struct aqe_arena *a, const struct aqe_buf *b, struct aqe_json **ret,
 		   struct aqe_err *e)
 {
 	int rc = aqe_buf_ok(b, e);
 
-	return rc < 0 ? rc : aqe_json_parse(a, b->p, b->len, &AQE_JSON_LIMITS_DEFAULT, ret, e);
+	return rc < 0 ? rc : aqe_json_parse(a, b->p, b->len, &BODY_LIMITS, ret, e);
 }
 
 static void put_str(struct aqe_buf *b, const char *name, const char *value)
@@ -83,16 +94,15 @@ static void put_labels(struct aqe_buf *b, const char *name, const struct shim_pl
 }
 
 /* "NAME=value" as "NAME":"value". */
-static void put_env_map(struct aqe_buf *b, const struct shim_strs *env)
+static void put_env_map(struct aqe_arena *a, struct aqe_buf *b, const struct shim_strs *env)
 {
 	(void)aqe_buf_puts(b, "\"env\":{");
 	for (size_t i = 0; i < env->n; i++) {
-		char name[256];
 		size_t n = strcspn(env->v[i], "=");
+		const char *name = aqe_arena_ndup(a, env->v[i], n);
 
-		(void)snprintf(name, sizeof(name), "%.*s", (int)n, env->v[i]);
 		(void)aqe_buf_puts(b, i ? "," : "");
-		aqe_json_emit_str(b, name);
+		aqe_json_emit_str(b, name ? name : ""); /* then the document is no use: a limit */
 		(void)aqe_buf_putc(b, ':');
 		aqe_json_emit_str(b, env->v[i][n] ? env->v[i] + n + 1 : "");
 	}
@@ -114,13 +124,13 @@ static unsigned long long kib(uint64_t bytes)
 	return (unsigned long long)(bytes / 1024);
 }
 
-static void podman_body(const struct shim_plan *p, struct aqe_buf *b)
+static void podman_body(struct aqe_arena *a, const struct shim_plan *p, struct aqe_buf *b)
 {
 	(void)aqe_buf_putc(b, '{');
 	put_str(b, "name", p->name);
 	put_str(b, "image", p->image);
 	put_list(b, "command", &p->args);
-	put_env_map(b, &p->env);
+	put_env_map(a, b, &p->env);
 	put_str(b, "user", p->user);
 	put_str(b, "work_dir", p->workdir);
 	put_labels(b, "labels", p);
@@ -233,20 +243,37 @@ static int find_image(const struct shim_rest *r, struct shim_plan *p, struct aqe
 	return 0;
 }
 
-/* The image's own variables are the engine's business; these are ours. */
+/* True when a later entry has the same name: that one counts. */
+static bool is_replaced(const char *const *v, size_t n, size_t at)
+{
+	size_t len = strcspn(v[at], "=") + 1;
+
+	for (size_t i = at + 1; i < n; i++) {
+		if (strncmp(v[i], v[at], len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The image's own variables are the engine's business; these are ours, and come last. */
 static int add_agent_env(struct aqe_arena *a, struct shim_plan *p, struct aqe_err *e)
 {
-	const char **v = aqe_arena_calloc(a, p->env.n + 3, sizeof(*v));
+	size_t n = p->env.n + 2, kept = 0;
+	const char **v = aqe_arena_calloc(a, n + 1, sizeof(*v));
 
 	if (!v)
 		return nomem(e);
 	for (size_t i = 0; i < p->env.n; i++)
 		v[i] = p->env.v[i];
-	v[p->env.n] = aqe_arena_fmt(a, "AGENT_ID=%s", p->agent_id);
-	v[p->env.n + 1] = aqe_arena_fmt(a, "AGENT_TYPE=%s", p->agent_type);
-	if (!v[p->env.n] || !v[p->env.n + 1])
+	v[n - 2] = aqe_arena_fmt(a, "AGENT_ID=%s", p->agent_id);
+	v[n - 1] = aqe_arena_fmt(a, "AGENT_TYPE=%s", p->agent_type);
+	if (!v[n - 2] || !v[n - 1])
 		return nomem(e);
-	p->env = (struct shim_strs){ v, p->env.n + 2 };
+	for (size_t i = 0; i < n; i++) {
+		if (!is_replaced(v, n, i))
+			v[kept++] = v[i];
+	}
+	p->env = (struct shim_strs){ v, kept };
 	return 0;
 }
 
@@ -324,7 +351,7 @@ static int create(struct shim_box *b, struct aqe_err *e)
 	if (rc < 0 || !c.path)
 		return rc < 0 ? rc : nomem(e);
 	if (is_podman(b))
-		podman_body(&b->plan, &text);
+		podman_body(b->arena, &b->plan, &text);
 	else
 		docker_body(&b->plan, runtime, &text);
 	rc = to_json(b->arena, &text, &body, e);
@@ -376,17 +403,21 @@ static int state(struct shim_box *b, struct shim_engine_state *ret, struct aqe_e
 	return 0;
 }
 
-/* The monitor watches the process itself. */
-static int note_pid(struct shim_box *b, struct aqe_err *e)
+/* The monitor watches the process itself; its network is known by the container's id. */
+static int note_container(struct shim_box *b, struct aqe_err *e)
 {
 	struct shim_engine_state st;
 	char text[16];
 	int n, rc = state(b, &st, e);
 
-	if (rc < 0)
+	if (rc < 0 || !st.exists)
 		return rc;
+	rc = aqe_fs_write_file(b->fd, SHIM_CONTAINER_FILE, 0600, st.container, strlen(st.container),
+			       e);
 	n = snprintf(text, sizeof(text), "%ld\n", (long)st.pid);
-	return st.pid > 0 ? aqe_fs_write_file(b->fd, PID_FILE, 0600, text, (size_t)n, e) : 0;
+	if (rc == 0 && st.pid > 0)
+		rc = aqe_fs_write_file(b->fd, PID_FILE, 0600, text, (size_t)n, e);
+	return rc;
 }
 
 static int start(struct shim_box *b, struct aqe_err *e)
@@ -401,7 +432,7 @@ static int start(struct shim_box *b, struct aqe_err *e)
 		rc = request(b, &r, &c, "/start", &status, &answer, e);
 	if (rc == 0 && status != 204 && status != 304)
 		rc = shim_rest_fault(&r, "start", status, answer, e);
-	return rc < 0 ? rc : note_pid(b, e);
+	return rc < 0 ? rc : note_container(b, e);
 }
 
 static int stop(struct shim_box *b, uint32_t grace_ms, struct aqe_err *e)

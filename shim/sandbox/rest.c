@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,10 +18,10 @@
 #define TIMEOUT_S  30 /* unless AQE_ENGINE_TIMEOUT says otherwise */
 #define CONNECT_MS 5000
 
-/* Docker 19.03 speaks 1.40, and so does Podman's compatible API; Docker 29 wants 1.44 or later. The
- * lowest that both sides speak is taken: it is the one whose answers are known best. */
+/* Docker 19.03 speaks 1.40, Podman's compatible API 1.41, Docker 29 wants 1.44 or later. */
 #define API_MAJOR   "1."
-#define API_MINOR   40
+#define API_OLDEST  40
+#define API_NEWEST  44
 #define LIBPOD      "/v4.0.0"
 
 #define MESSAGE_MAX 2000
@@ -142,10 +143,12 @@ struct answer {
 	const struct shim_rest_call *c;
 	struct aqe_buf fault;
 	int status;
+	char api[16]; /* the header Api-Version */
 };
 
 static int take_header(void *self, const char *line, size_t n)
 {
+	static const char API[] = "Api-Version: ";
 	struct answer *got = self;
 	int status = 0;
 	char head[32];
@@ -154,6 +157,8 @@ static int take_header(void *self, const char *line, size_t n)
 	/* "HTTP/1.1 200 OK": libcurl has checked the form */
 	if (sscanf(head, "HTTP/%*s %3d", &status) == 1)
 		got->status = status;
+	if (strncasecmp(head, API, strlen(API)) == 0)
+		(void)snprintf(got->api, sizeof(got->api), "%.15s", head + strlen(API));
 	return 0;
 }
 
@@ -218,30 +223,39 @@ static int send(const struct shim_rest *r, const struct shim_rest_call *c, struc
 	return rc;
 }
 
-int shim_rest_do(const struct shim_rest *r, const struct shim_rest_call *c, int *ret_status,
-		 struct aqe_json **ret, struct aqe_err *e)
+/* The caller frees got->fault. */
+static int ask(const struct shim_rest *r, const struct shim_rest_call *c, struct answer *got,
+	       struct aqe_err *e)
 {
 	struct shim_http_opts o = { .flags = SHIM_HTTP_PLAIN,
 				    .connect_timeout_ms = CONNECT_MS,
 				    .unix_socket = r->socket };
-	struct answer got = { c, AQE_BUF_INIT(BODY_MAX), 0 };
 	struct shim_http *http = NULL;
 	int rc = shim_http_new(&o, &http, e);
 
 	if (rc < 0)
 		return rc;
-	if (ret)
-		*ret = NULL;
-	rc = send(r, c, http, &got, e);
-	if (rc == 0)
-		rc = parse(r, &got.fault, ret);
-	*ret_status = got.status;
-	aqe_buf_done(&got.fault);
+	rc = send(r, c, http, got, e);
 	shim_http_free(http);
 	if (rc == AQE_E_SYS || rc == AQE_E_TIMEOUT)
 		return aqe_err_set(e, AQE_E_ABSENT, 0, "%s does not answer at '%.100s'%s",
 				   r->engine, r->socket, rc == AQE_E_SYS ? "" : " in time");
 	return rc < 0 ? aqe_err_wrap(e, "%s", r->engine) : 0;
+}
+
+int shim_rest_do(const struct shim_rest *r, const struct shim_rest_call *c, int *ret_status,
+		 struct aqe_json **ret, struct aqe_err *e)
+{
+	struct answer got = { c, AQE_BUF_INIT(BODY_MAX), 0, "" };
+	int rc = ask(r, c, &got, e);
+
+	if (ret)
+		*ret = NULL;
+	if (rc == 0)
+		rc = parse(r, &got.fault, ret);
+	*ret_status = got.status;
+	aqe_buf_done(&got.fault);
+	return rc;
 }
 
 /* A container may have a say in what a message holds: nothing of it may steer a terminal. */
@@ -280,38 +294,25 @@ int shim_rest_fault(const struct shim_rest *r, const char *doing, int status,
 
 /* ---- versions ---- */
 
-/* The minor of "1.MINOR"; 0 for anything else. */
-static uint64_t minor_of(const struct aqe_json *answer, const char *name)
-{
-	const char *text = aqe_json_str(aqe_json_get(answer, name));
-	uint64_t minor = 0;
-
-	return text && aqe_starts(text, API_MAJOR) &&
-			       aqe_parse_u64(text + strlen(API_MAJOR), 9999, &minor)
-		       ? minor
-		       : 0;
-}
-
+/* A ping costs the engine nothing; for GET /version Podman asks dpkg about its programs. */
 static int choose_api(struct shim_rest *r, struct aqe_err *e)
 {
-	const struct shim_rest_call c = { .method = "GET", .path = "/version" };
-	struct aqe_json *answer = NULL;
-	uint64_t newest, oldest;
-	int status = 0, rc = shim_rest_do(r, &c, &status, &answer, e);
+	const struct shim_rest_call c = { .method = "GET", .path = "/_ping" };
+	struct answer got = { &c, AQE_BUF_INIT(MESSAGE_MAX), 0, "" };
+	uint64_t minor = 0;
+	int rc = ask(r, &c, &got, e);
 
+	aqe_buf_done(&got.fault);
 	if (rc < 0)
 		return rc;
-	if (status != 200)
-		return shim_rest_fault(r, "ask for its version", status, answer, e);
-	newest = minor_of(answer, "ApiVersion");
-	oldest = minor_of(answer, "MinAPIVersion");
-	if (newest < API_MINOR || oldest > newest)
+	if (got.status != 200 || !aqe_starts(got.api, API_MAJOR) ||
+	    !aqe_parse_u64(got.api + strlen(API_MAJOR), 9999, &minor) || minor < API_OLDEST)
 		return aqe_err_set(e, AQE_E_REFUSED, 0,
 				   "%s at '%.100s' does not speak version " API_MAJOR
 				   "%d of the API, or a later one",
-				   r->engine, r->socket, API_MINOR);
+				   r->engine, r->socket, API_OLDEST);
 	r->api = aqe_arena_fmt(r->arena, "/v" API_MAJOR "%llu",
-			       (unsigned long long)(oldest > API_MINOR ? oldest : API_MINOR));
+			       (unsigned long long)(minor < API_NEWEST ? minor : API_NEWEST));
 	return r->api ? 0 : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
 }
 

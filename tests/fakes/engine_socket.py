@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# An engine's socket that says what it is told: engine_socket.py SOCKET [STATUS BODY]... | hang
-# One answer a request, the last one again and again. A body "flood" does not end. The request
-# lines go to SOCKET.log.
+# An engine's socket that says what it is told: engine_socket.py SOCKET VERSION [STATUS BODY]...
+# VERSION is the header Api-Version; without answers it takes requests and is silent. One answer a
+# request, the last one again and again. A body "flood" does not end. Request lines go to SOCKET.log.
 import socket
 import sys
 
@@ -17,8 +17,8 @@ def read_head(conn):
     return head
 
 
-def answer(conn, status, body):
-    head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nConnection: close\r\n"
+def answer(conn, version, status, body):
+    head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nConnection: close\r\nApi-Version: {version}\r\n"
     if body == "flood":
         conn.sendall((head + "\r\n").encode())
         while True:
@@ -27,7 +27,7 @@ def answer(conn, status, body):
 
 
 def main():
-    path, words = sys.argv[1], sys.argv[2:]
+    path, version, words = sys.argv[1], sys.argv[2], sys.argv[3:]
     answers = list(zip(words[::2], words[1::2]))
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
@@ -45,7 +45,7 @@ def main():
                 kept.append(conn)
                 continue
             try:
-                answer(conn, *answers[0])
+                answer(conn, version, *answers[0])
             except OSError:
                 pass
             conn.close()
