@@ -22,6 +22,8 @@ rows=$(
 1 podman-user crun podman
 1 podman-user runc common
 1 podman-user runc podman ^(pod|health)
+1 podman-root crun restarts ^U47
+1 podman-user crun restarts ^U47
 1 podman-root crun observe
 1 podman-user crun observe
 1 podman-root crun audit
@@ -35,6 +37,7 @@ rows=$(
 2 docker runc common
 2 docker crun common
 2 docker runc docker
+2 docker runc restarts
 2 docker runc observe
 2 docker runc gate
 2 docker runc audit

@@ -242,19 +242,36 @@ static int reset_box(struct shim_box *b, struct aqe_err *e)
 	return rc < 0 || !w.up ? rc : shim_monitor_ensure(b, e);
 }
 
+int shim_sb_counts(const struct shim_sb *sb, int *ret_own)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char path[512];
+
+	if (geteuid() == 0 || !runtime || runtime[0] != '/')
+		return sb->place.supervisor_fd;
+	(void)snprintf(path, sizeof(path), "%s/aqe-shim/.restarts", runtime);
+	return aqe_fs_open_dir(path, ret_own, NULL) == 0 ? *ret_own : sb->place.supervisor_fd;
+}
+
+/* The engine's container of a sandbox is counted by the shim as well. */
+static void reset_container(struct shim_sb *sb, struct shim_box *b)
+{
+	const struct shim_engine_ops *engine = shim_engine_find(b->plan.engine);
+	struct shim_engine_state st;
+	AQE_AUTO_FD int own = -1;
+
+	if (engine && !aqe_str_eq(b->plan.engine, "oci") && engine->state(b, &st, NULL) == 0 &&
+	    st.container)
+		(void)!shim_store_remove(shim_sb_counts(sb, &own), st.container, NULL);
+}
+
 /* A container of an engine that went through the shim: the shim's own count (runtime_restart.c). */
 static int reset_count(struct shim_sb *sb, const char *what, struct aqe_err *e)
 {
 	AQE_AUTO_FD int own = -1;
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	char id[SHIM_STORE_ID_MAX + 1], path[512];
-	int dir = sb->place.supervisor_fd, rc;
+	char id[SHIM_STORE_ID_MAX + 1];
+	int dir = shim_sb_counts(sb, &own), rc;
 
-	if (geteuid() != 0 && runtime && runtime[0] == '/') {
-		(void)snprintf(path, sizeof(path), "%s/aqe-shim/.restarts", runtime);
-		if (aqe_fs_open_dir(path, &own, NULL) == 0)
-			dir = own;
-	}
 	rc = shim_store_find(dir, what, id, NULL);
 	if (rc == AQE_E_ABSENT)
 		return aqe_err_set(
@@ -285,6 +302,7 @@ int shim_sandbox_reset(int argc, char **argv)
 
 		rc = shim_box_find(sb.arena, &sb.place, sb.words[i], &b, &e);
 		if (rc == 0) {
+			reset_container(&sb, &b);
 			rc = reset_box(&b, &e);
 			if (rc == 0)
 				(void)printf("%s\n", b.name);

@@ -88,8 +88,9 @@ struct run {
 	struct shim_loop *loop;
 	struct shim_supervisor *sup;
 	int events_fd, signal_fd, inotify_fd;
-	pid_t pid; /* of the instance; 0: none, or not known */
-	int stops; /* signals that asked for the end */
+	pid_t pid;    /* of the instance; 0: none, or not known */
+	bool present; /* an instance was told to have started, and not to have ended */
+	int stops;    /* signals that asked for the end */
 	int exit_status;
 	char text[AQE_ERR_TEXT_MAX]; /* of the last failure */
 };
@@ -165,6 +166,7 @@ static void on_started(void *arg, pid_t pid)
 	if (shim_supervisor_machine(r->sup)->state != SHIM_SUP_STARTING)
 		return;
 	r->text[0] = '\0';
+	r->present = true;
 	begin_line(r, &l, "started");
 	if (pid > 0)
 		add_u(&l, "pid", (uint64_t)pid);
@@ -177,6 +179,7 @@ static void on_ended(void *arg, int status)
 	struct line l = LINE_INIT;
 
 	r->pid = 0;
+	r->present = false;
 	begin_line(r, &l, "ended");
 	if (status >= 0 && WIFEXITED(status))
 		add_u(&l, "exit_code", (uint64_t)WEXITSTATUS(status));
@@ -238,11 +241,23 @@ static bool is_end(enum shim_sup_report report)
 	       report == SHIM_SUP_TELL_STOPPED || report == SHIM_SUP_TELL_UNCLEAN;
 }
 
+/* An end that only a probe, or a stop, found out. */
+static bool is_unseen_end(const struct shim_sup_action *a)
+{
+	return a->report == SHIM_SUP_TELL_DONE || a->report == SHIM_SUP_TELL_STOPPED ||
+	       (a->report == SHIM_SUP_TELL_FAILED &&
+		(a->why == SHIM_SUP_WHY_NOT_ALIVE || a->why == SHIM_SUP_WHY_LOST));
+}
+
 static void tell(void *arg, const struct shim_sup_action *a, const char *text)
 {
 	struct run *r = arg;
 	struct line l = LINE_INIT;
 
+	if (a->report == SHIM_SUP_TELL_ADOPTED)
+		r->present = true;
+	if (r->present && is_unseen_end(a))
+		on_ended(r, -1);
 	if (a->report == SHIM_SUP_TELL_FAILED && text[0] && !r->text[0])
 		on_failed(r, text);
 	/* "started" was told already, whether it lived until now or not */
@@ -494,7 +509,7 @@ static int open_files(struct run *r, struct aqe_err *e)
 	int rc = shim_place_open(r->arena, r->value[OPT_DATA_DIR], &r->place, e);
 
 	if (rc == 0 && r->target.kind != SHIM_TARGET_PROCESS) {
-		rc = aqe_fs_ensure_dir(r->place.fd, "supervised", 0700, &folder, e);
+		rc = aqe_fs_ensure_dir(r->place.fd, SHIM_SUPERVISE_FOLDER, 0700, &folder, e);
 		if (rc == 0)
 			rc = aqe_fs_ensure_dir(folder, r->target.id, 0700, &r->target.fd, e);
 	}

@@ -150,6 +150,18 @@ int shim_supervise_status(int argc, char **argv)
 
 /* ---- reset ---- */
 
+/* What the shim itself counted of an engine's container. */
+static void reset_container(struct shim_sb *sb, const char *id)
+{
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(SHIM_STORE_ID_MAX + 1);
+	AQE_AUTO_FD int own = -1;
+	const char *path =
+		aqe_arena_fmt(sb->arena, SHIM_SUPERVISE_FOLDER "/%s/" SHIM_SUPERVISE_CONTAINER, id);
+
+	if (path && aqe_fs_read_beneath(sb->place.fd, path, AQE_FS_TRUSTED, &b, NULL) == 0)
+		(void)!shim_store_remove(shim_sb_counts(sb, &own), aqe_buf_str(&b), NULL);
+}
+
 static int reset(struct shim_sb *sb, const char *what, struct aqe_err *e)
 {
 	AQE_AUTO_FD int lock = -1;
@@ -160,6 +172,7 @@ static int reset(struct shim_sb *sb, const char *what, struct aqe_err *e)
 
 	if (rc < 0)
 		return rc;
+	reset_container(sb, id);
 	rc = shim_store_lock(sb->place.supervisor_fd, id, &lock, e);
 	if (rc == AQE_E_REFUSED) { /* its supervisor does it */
 		(void)snprintf(name, sizeof(name), "%s" SHIM_SUPERVISE_RESET, id);

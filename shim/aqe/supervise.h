@@ -53,5 +53,8 @@ int shim_supervise_reset(int argc, char **argv);
 /* "reset" of an id that is supervised at the moment: a file of this name, which its supervisor
  * removes. */
 #define SHIM_SUPERVISE_RESET ".reset"
+/* Below the data folder: FOLDER/ID/ of what is not a process, with the engine's id of it. */
+#define SHIM_SUPERVISE_FOLDER    "supervised"
+#define SHIM_SUPERVISE_CONTAINER "container"
 
 #endif

@@ -353,6 +353,11 @@ int shim_target_look(struct shim_target *t, struct aqe_err *e)
 	if (!st.exists)
 		return aqe_err_set(e, AQE_E_ABSENT, 0, "%s has no container '%.100s'", t->engine,
 				   t->name);
+	if (st.container) /* for reset: the shim counts under this id */
+		rc = aqe_fs_write_file(t->fd, SHIM_SUPERVISE_CONTAINER, 0600, st.container,
+				       strlen(st.container), e);
+	if (rc < 0)
+		return rc;
 	if (t->kind == SHIM_TARGET_BUNDLE && access(t->runtime, X_OK) < 0)
 		return aqe_err_set(e, AQE_E_ABSENT, errno, "runtime '%.200s'", t->runtime);
 	return 0;
