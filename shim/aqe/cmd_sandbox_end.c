@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "shim/aqe/sandbox_cmd.h"
+#include "shim/aqe/supervise.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/fs.h"
 #include "shim/core/text.h"

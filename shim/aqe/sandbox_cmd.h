@@ -107,9 +107,6 @@ AQE_MUST_CHECK int shim_sb_each(struct shim_sb *sb, shim_sb_each_fn *fn, void *a
 AQE_MUST_CHECK int shim_sb_wait(struct shim_box *b, uint32_t ms,
 				int (*done)(struct shim_box *b, const struct shim_seen *s),
 				struct aqe_err *e);
-/* The folder of the shim's own counts of engines' containers (runtime_restart.c): the place's, or a
- * rootless user's, which is opened into *ret_own. */
-int shim_sb_counts(const struct shim_sb *sb, int *ret_own);
 /* What a sandbox does, and the one word for it. One that should run but has lost its monitor gets a
  * new one first. */
 AQE_MUST_CHECK int shim_sb_look(struct shim_box *b, struct shim_seen *ret, const char **ret_word,

@@ -57,4 +57,9 @@ int shim_supervise_reset(int argc, char **argv);
 #define SHIM_SUPERVISE_FOLDER    "supervised"
 #define SHIM_SUPERVISE_CONTAINER "container"
 
+struct shim_sb;
+/* The folder of the shim's own counts of engines' containers (runtime_restart.c): the place's, or a
+ * rootless user's, which is opened into *ret_own (cmd_sandbox_end.c). */
+int shim_sb_counts(const struct shim_sb *sb, int *ret_own);
+
 #endif
