@@ -94,6 +94,7 @@ struct netpol_policy {
 	size_t n_gateways;
 	struct netpol_cluster_conf cluster;
 	const char *upstream_proxy;   /* "host:port" or NULL */
+	const char *proxy_credential; /* file with its "user:password", or NULL */
 	char digest[AQE_DIGEST_TEXT]; /* of what is in force: stamped on processes and audit rows */
 };
 

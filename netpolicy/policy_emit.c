@@ -179,6 +179,15 @@ static struct aqe_json *emit_cluster(struct tree *t, const struct netpol_cluster
 	return o;
 }
 
+static struct aqe_json *emit_proxy(struct tree *t, const struct netpol_policy *p)
+{
+	struct aqe_json *o = aqe_json_new_object(t->a);
+
+	put_str(t, o, "address", p->upstream_proxy);
+	put_str(t, o, "credentialFile", p->proxy_credential);
+	return o;
+}
+
 static struct aqe_json *emit_policy(struct tree *t, const struct netpol_policy *p,
 				    const struct netpol_type *only)
 {
@@ -192,7 +201,10 @@ static struct aqe_json *emit_policy(struct tree *t, const struct netpol_policy *
 	put(t, o, "gateways", emit_gateways(t, p, only));
 	if (p->cluster.address)
 		put(t, o, "cluster", emit_cluster(t, &p->cluster));
-	put_str(t, o, "upstreamProxy", p->upstream_proxy);
+	if (p->proxy_credential)
+		put(t, o, "upstreamProxy", emit_proxy(t, p));
+	else
+		put_str(t, o, "upstreamProxy", p->upstream_proxy);
 	return o;
 }
 

@@ -92,6 +92,11 @@ static bool key_prefix_ok(const char *s)
 	return *s != '\0';
 }
 
+static bool proxy_ok(const char *s)
+{
+	return host_port_ok(s, strlen(s), true);
+}
+
 static bool server_ok(const char *s)
 {
 	return *s == '/' ? file_ok(s) : host_port_ok(s, strlen(s), true);
@@ -348,12 +353,16 @@ static int read_cluster(struct netpol_build *b, const struct aqe_json *v, struct
 
 static int read_proxy(struct netpol_build *b, const struct aqe_json *v, struct aqe_err *e)
 {
-	const char *s = aqe_json_str(v);
+	const struct text_row rows[] = {
+		{ "address", proxy_ok, "HOST:PORT", &b->p->upstream_proxy },
+		{ "credentialFile", file_ok, "an absolute path", &b->p->proxy_credential },
+	};
 
-	if (!s || !host_port_ok(s, strlen(s), true))
-		return netpol_policy_fault(b, v, e, "wanted HOST:PORT");
-	b->p->upstream_proxy = aqe_arena_dup(b->arena, s);
-	return b->p->upstream_proxy ? AQE_OK : netpol_policy_nomem(e);
+	if (v->type != AQE_JSON_OBJECT)
+		return take_text(b, v, rows, e);
+	if (!aqe_json_get(v, "address"))
+		return netpol_policy_fault(b, v, e, "has no 'address'");
+	return take_texts(b, v, rows, AQE_COUNT(rows), e);
 }
 
 int netpol_policy_read_service(struct netpol_build *b, const struct aqe_json *root,

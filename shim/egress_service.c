@@ -216,23 +216,26 @@ static int read_words(struct service *s, int argc, char **argv, struct aqe_err *
 
 /* ---- what the service stands on ---- */
 
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 static int load_policy(void *self, struct netpol_policy **ret, struct aqe_err *e)
 {
 	struct service *s = self;
 	struct netpol_policy *p = NULL;
-	const char *odd;
 	int rc =
 		shim_net_policy_load(s->policy_file, shim_env_policy_dir(s->arena, environ), &p, e);
 
 	if (rc < 0)
 		return rc;
-	/* What is asked for and cannot be given must not look as if it were. */
-	odd = p->upstream_proxy ? "upstreamProxy" : NULL;
-	if (odd) {
+	/* The dialer read it when it was started, and cannot read another. */
+	if (s->live.now && !same_text(p->proxy_credential, s->live.now->proxy_credential)) {
 		netpol_policy_unref(p);
-		return aqe_err_set(
-			e, AQE_E_REFUSED, 0,
-			"policy: '%s' is not served by this version of the egress service", odd);
+		return aqe_err_set(e, AQE_E_REFUSED, 0,
+				   "policy: the upstream proxy's credentialFile cannot change "
+				   "while the service runs");
 	}
 	/* A credential that cannot be used is no reason to go without one. */
 	if (s->type)

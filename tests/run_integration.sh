@@ -62,6 +62,7 @@ rows=$(
 2 podman-root runc kill
 2 podman-root crun effect
 2 podman-root runc effect
+2 none - upstream_proxy
 1 none - egress
 1 none - egress_shared
 1 podman-root crun egress_containers

@@ -15,6 +15,7 @@
 #include "netpolicy/egress/handoff.h"
 #include "netpolicy/egress/loop.h"
 #include "netpolicy/egress/resolve.h"
+#include "netpolicy/egress/via.h"
 #include "shim/core/text.h"
 
 struct dialer;
@@ -33,6 +34,7 @@ struct dial {
 	struct dialer *d;
 	struct netpol_grave grave;
 	struct netpol_timer deadline, stagger;
+	struct netpol_watch via; /* the upstream proxy was asked and has not answered; or -1 */
 	struct try tries[NETPOL_DIAL_TRIES_MAX];
 	struct netpol_addr addrs[NETPOL_RESOLVE_ADDRS]; /* vetted */
 	size_t n_addrs, next_addr;
@@ -49,6 +51,8 @@ struct dialer {
 	const char *agent_type;
 	const struct netpol_type *type;
 	struct netpol_resolver *resolver;
+	struct netpol_via via;
+	const char *proxy_auth;
 	struct netpol_watch worker, keeper, resolved;
 	struct dial dials; /* head of a ring */
 	unsigned n_dials;
@@ -79,6 +83,10 @@ static void end(struct dial *x)
 
 	for (size_t i = 0; i < NETPOL_DIAL_TRIES_MAX; i++)
 		close_try(d, &x->tries[i]);
+	if (x->via.fd >= 0) {
+		netpol_loop_unwatch(d->loop, &x->via);
+		(void)close(x->via.fd); /* nobody waits for it any more */
+	}
 	netpol_loop_disarm(d->loop, &x->deadline);
 	netpol_loop_disarm(d->loop, &x->stagger);
 	x->prev->next = x->next;
@@ -97,6 +105,18 @@ static void answer(struct dial *x, enum netpol_dial_result result, int fd)
 	end(x);
 }
 
+/* Where connections lead: to the upstream proxy if there is one. */
+static const struct netpol_host *host_of(const struct dial *x)
+{
+	return x->d->via.used ? &x->d->via.host : &x->host;
+}
+
+/* What goes wrong on the way to a proxy is no fact about the origin. */
+static void failed(struct dial *x, enum netpol_dial_result result)
+{
+	answer(x, x->d->via.used ? NETPOL_DIAL_PROXY : result, -1);
+}
+
 static enum netpol_dial_result of_errno(int sys)
 {
 	if (sys == ECONNREFUSED)
@@ -105,6 +125,39 @@ static enum netpol_dial_result of_errno(int sys)
 }
 
 /* ---- connecting ---- */
+
+static void on_via(struct netpol_watch *w, uint32_t events)
+{
+	struct dial *x = NETPOL_OWNER(w, struct dial, via);
+	int fd = w->fd;
+
+	(void)events;
+	switch (netpol_via_answer(fd)) {
+	case NETPOL_VIA_MORE:
+		return;
+	case NETPOL_VIA_REFUSED:
+		answer(x, NETPOL_DIAL_PROXY, -1);
+		return;
+	case NETPOL_VIA_OPEN:
+		break;
+	}
+	netpol_loop_unwatch(x->d->loop, w);
+	w->fd = -1;
+	answer(x, NETPOL_DIAL_OK, fd);
+	(void)close(fd); /* the worker has its own now */
+}
+
+/* Connected to the proxy: its other addresses are of no interest any more. */
+static void ask_proxy(struct dial *x, int fd)
+{
+	for (size_t i = 0; i < NETPOL_DIAL_TRIES_MAX; i++)
+		close_try(x->d, &x->tries[i]);
+	netpol_loop_disarm(x->d->loop, &x->stagger);
+	x->via = (struct netpol_watch){ fd, on_via, 0 };
+	if (!netpol_via_ask(fd, &x->host, x->port, x->d->proxy_auth) ||
+	    !netpol_loop_watch(x->d->loop, &x->via, EPOLLIN | EPOLLRDHUP))
+		answer(x, NETPOL_DIAL_PROXY, -1);
+}
 
 static void connected(struct dial *x, struct try *t)
 {
@@ -116,6 +169,10 @@ static void connected(struct dial *x, struct try *t)
 	x->reply.connect_us = netpol_mono_us() - x->begun_us;
 	netpol_loop_unwatch(x->d->loop, &t->watch);
 	t->watch.fd = -1;
+	if (x->d->via.used) {
+		ask_proxy(x, fd);
+		return;
+	}
 	answer(x, NETPOL_DIAL_OK, fd);
 	(void)close(fd); /* the worker has its own now */
 }
@@ -176,7 +233,7 @@ static bool start_try(struct dial *x, struct try *t)
 {
 	const struct netpol_addr *a = &x->addrs[x->next_addr++];
 	struct sockaddr_storage sa;
-	socklen_t n = to_sockaddr(a, x->port, &sa);
+	socklen_t n = to_sockaddr(a, x->d->via.used ? x->d->via.port : x->port, &sa);
 	int fd = open_socket(a->v6);
 
 	x->last_errno = errno;
@@ -227,7 +284,7 @@ static void proceed(struct dial *x)
 		}
 	}
 	if (!busy)
-		answer(x, of_errno(x->last_errno), -1);
+		failed(x, of_errno(x->last_errno));
 }
 
 static void on_stagger(struct netpol_timer *t)
@@ -287,11 +344,11 @@ static void vet(struct dial *x, const struct netpol_addr *addrs, size_t n)
 	struct dialer *d = x->d;
 
 	if (n == 0) {
-		answer(x, NETPOL_DIAL_DNS, -1);
+		failed(x, NETPOL_DIAL_DNS);
 		return;
 	}
 	if (!refresh_own(d)) {
-		answer(x, NETPOL_DIAL_ADDRESS, -1);
+		failed(x, NETPOL_DIAL_ADDRESS);
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -303,7 +360,7 @@ static void vet(struct dial *x, const struct netpol_addr *addrs, size_t n)
 			note_dropped(x, &addrs[i], class);
 	}
 	if (x->n_addrs == 0) {
-		answer(x, NETPOL_DIAL_ADDRESS, -1);
+		failed(x, NETPOL_DIAL_ADDRESS);
 		return;
 	}
 	x->begun_us = netpol_mono_us();
@@ -313,18 +370,26 @@ static void vet(struct dial *x, const struct netpol_addr *addrs, size_t n)
 static void look_up(struct dial *x)
 {
 	struct dialer *d = x->d;
+	const struct netpol_host *host = host_of(x);
 	struct netpol_resolved known;
 
-	if (x->host.kind == NETPOL_HOST_LITERAL) {
-		vet(x, &x->host.addr, 1);
+	if (d->via.used && host->kind == NETPOL_HOST_LITERAL) {
+		/* The policy names this very address: it need not be one that agents may reach. */
+		x->addrs[x->n_addrs++] = host->addr;
+		x->begun_us = netpol_mono_us();
+		proceed(x);
 		return;
 	}
-	if (netpol_resolver_recall(d->resolver, x->host.text, netpol_loop_now(d->loop), &known)) {
+	if (host->kind == NETPOL_HOST_LITERAL) {
+		vet(x, &host->addr, 1);
+		return;
+	}
+	if (netpol_resolver_recall(d->resolver, host->text, netpol_loop_now(d->loop), &known)) {
 		x->reply.dns_us = 0;
 		vet(x, known.addrs, known.n);
 		return;
 	}
-	if (!netpol_resolver_ask(d->resolver, x->reply.id, x->host.text))
+	if (!netpol_resolver_ask(d->resolver, x->reply.id, host->text))
 		answer(x, NETPOL_DIAL_BUSY, -1);
 }
 
@@ -410,6 +475,7 @@ static void start(struct dialer *d, const struct netpol_msg_dial *m)
 		return;
 	}
 	x->d = d;
+	x->via.fd = -1;
 	x->port = m->port;
 	x->grave.bury = bury;
 	x->deadline.fn = on_deadline;
@@ -467,6 +533,7 @@ static void take_policy(struct dialer *d, const struct netpol_msg_policy *m, int
 	netpol_policy_unref(d->policy);
 	d->policy = p;
 	d->type = netpol_policy_type(p, d->agent_type);
+	netpol_via_read(p->upstream_proxy, &d->via);
 }
 
 static void on_keeper(struct netpol_watch *w, uint32_t events)
@@ -509,6 +576,8 @@ int netpol_dialer_run(const struct netpol_dialer_opts *o, struct aqe_err *e)
 	d->policy = o->policy;
 	d->agent_type = o->agent_type;
 	d->type = netpol_policy_type(o->policy, o->agent_type);
+	d->proxy_auth = o->proxy_auth;
+	netpol_via_read(o->policy->upstream_proxy, &d->via);
 	d->dials.prev = d->dials.next = &d->dials;
 	rc = netpol_loop_new(&d->loop, e);
 	if (rc == 0)

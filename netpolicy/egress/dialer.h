@@ -20,6 +20,7 @@ struct netpol_dialer_opts {
 	int worker, keeper;           /* channels; both owned from here on */
 	struct netpol_policy *policy; /* a reference, owned from here on */
 	const char *agent_type;
+	const char *proxy_auth; /* for the upstream proxy, or ""; borrowed */
 };
 /* Runs until one of the channels ends. */
 AQE_MUST_CHECK int netpol_dialer_run(const struct netpol_dialer_opts *o, struct aqe_err *e);

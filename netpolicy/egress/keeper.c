@@ -23,6 +23,7 @@
 #include "netpolicy/egress/state.h"
 #include "netpolicy/egress/store.h"
 #include "netpolicy/egress/supervise.h"
+#include "netpolicy/egress/via.h"
 #include "netpolicy/egress/wire.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
@@ -167,7 +168,9 @@ __attribute__((noreturn)) static void be_worker(struct keeper *k, int keeper, in
 
 __attribute__((noreturn)) static void be_dialer(struct keeper *k, int keeper, int worker)
 {
-	struct netpol_dialer_opts o = { worker, keeper, k->o->live->now, k->o->agent_type };
+	char auth[NETPOL_VIA_VALUE] = "";
+	struct netpol_dialer_opts o = { worker, keeper, k->o->live->now, k->o->agent_type, auth };
+	const char *file = o.policy->proxy_credential;
 	int keep[] = { keeper, worker };
 	struct netpol_confine c = { .role = NETPOL_ROLE_DIALER,
 				    .id = k->o->dialer_id,
@@ -177,7 +180,9 @@ __attribute__((noreturn)) static void be_dialer(struct keeper *k, int keeper, in
 	struct aqe_err e = AQE_ERR_INIT;
 
 	be_named(k, "egress-dialer");
-	if (netpol_confine(&c, &e) < 0 || netpol_dialer_run(&o, &e) < 0)
+	/* Here, where no other process inherits it. */
+	if ((file && netpol_via_auth(file, auth, &e) < 0) || netpol_confine(&c, &e) < 0 ||
+	    netpol_dialer_run(&o, &e) < 0)
 		die(&e);
 	_exit(0);
 }

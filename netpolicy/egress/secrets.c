@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "netpolicy/egress/via.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/fs.h"
 #include "shim/core/json.h"
@@ -140,6 +141,7 @@ static int read_all(const struct netpol_policy *p, const char *type, struct aqe_
 		    struct aqe_err *e)
 {
 	struct aqe_err first = AQE_ERR_INIT;
+	char value[NETPOL_VIA_VALUE];
 	int rc = 0;
 
 	(void)aqe_buf_putc(b, '{');
@@ -153,6 +155,8 @@ static int read_all(const struct netpol_policy *p, const char *type, struct aqe_
 		}
 	}
 	(void)aqe_buf_putc(b, '}');
+	if (rc == 0 && p->proxy_credential && netpol_via_auth(p->proxy_credential, value, &first))
+		rc = (int)first.code; /* only judged: the dialer reads it for itself */
 	if (aqe_buf_ok(b, e) < 0)
 		return (int)AQE_E_NOMEM;
 	if (rc < 0)
@@ -233,7 +237,7 @@ int netpol_secrets_check(const struct netpol_policy *p, const char *type, struct
 	uint32_t size = 0;
 	int fd = -1, rc;
 
-	if (!netpol_secrets_wanted(p, type))
+	if (!netpol_secrets_wanted(p, type) && !p->proxy_credential)
 		return 0;
 	rc = netpol_secrets_seal(p, type, &fd, &size, &why, e);
 	if (rc < 0)
