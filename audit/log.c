@@ -19,6 +19,7 @@
 #define SPOOL_ARENA    ((size_t)1 << 20)
 #define META_ARENA     ((size_t)1 << 20) /* memory for the metadata of one row */
 #define WAL_PAGES_ONCE 64                /* of audit_record(): who opens next reads them all */
+#define GAP_META       512               /* bytes of a gap record's metadata */
 #define GAP_LOOK       16 /* gap records looked through for one that was already stored */
 
 static int64_t clock_ns(clockid_t id)
@@ -311,6 +312,10 @@ struct batch {
 	bool is_signed;     /* checkpoints are made */
 	int64_t last_point; /* seq of the last one; -1 when there is none */
 	int64_t every;      /* the next is due so many rows later: it promised, or we want it */
+	/* rows that nobody asked for */
+	struct audit_row own[AUDIT_LOST_COUNTERS + 1];
+	unsigned n_own;
+	char gap_meta[AUDIT_LOST_COUNTERS][GAP_META];
 };
 
 static int last_point(struct batch *b, struct aqe_err *e)
@@ -390,6 +395,15 @@ static int add_row(struct batch *b, struct audit_row *r, struct aqe_err *e)
 	return audit_point_add(b->log, AUDIT_POINT_HEAD, &b->head, NULL, e);
 }
 
+static int add_own(struct batch *b, struct audit_row row, struct aqe_err *e)
+{
+	int rc = add_row(b, &row, e);
+
+	if (rc == 0)
+		b->own[b->n_own++] = row;
+	return rc;
+}
+
 /* ---- gap records ---- */
 
 /* What a stored gap record says of `episode`: 0 when it is of another one. */
@@ -434,7 +448,8 @@ static int already_reported(struct audit_log *log, const char *episode, uint64_t
 static int add_gap(struct batch *b, const struct audit_lost *v, struct aqe_err *e)
 {
 	struct audit_row row = AUDIT_ROW_INIT(AUDIT_SYSTEM, AUDIT_REFUSED);
-	char since[AUDIT_TIME_TEXT], until[AUDIT_TIME_TEXT], episode[17], meta[512];
+	char since[AUDIT_TIME_TEXT], until[AUDIT_TIME_TEXT], episode[17];
+	char *meta = b->gap_meta[b->n_own]; /* gaps come first */
 	uint64_t before;
 	int rc;
 
@@ -444,14 +459,14 @@ static int add_gap(struct batch *b, const struct audit_lost *v, struct aqe_err *
 		return rc;
 	audit_time_format(v->first_ns, since);
 	audit_time_format(v->last_ns, until);
-	(void)snprintf(meta, sizeof(meta),
+	(void)snprintf(meta, GAP_META,
 		       "{\"lost\":%llu,\"total\":%llu,\"since\":\"%s\",\"until\":\"%s\","
 		       "\"why\":\"%s\",\"episode\":\"%s\"}",
 		       (unsigned long long)(v->count - before), (unsigned long long)v->count, since,
 		       until, v->why[strcspn(v->why, "\"\\")] ? "?" : v->why, episode);
 	row.reason = AUDIT_REASON_GAP;
 	row.meta = meta;
-	return add_row(b, &row, e);
+	return add_own(b, row, e);
 }
 
 /* True when the newest row about a policy names this one. */
@@ -512,7 +527,7 @@ static int add_spooled(struct batch *b, struct audit_spool *spool, struct aqe_er
 		return rc;
 	row = (struct audit_row)AUDIT_ROW_INIT(AUDIT_SYSTEM, AUDIT_CHANGED);
 	row.reason = AUDIT_REASON_SPOOL;
-	return add_row(b, &row, e);
+	return add_own(b, row, e);
 }
 
 static int add_all(struct batch *b, struct audit_spool *spool, struct audit_row *rows, size_t n,
@@ -552,6 +567,8 @@ static int store_batch(struct batch *b, struct audit_row *rows, size_t n, struct
 		rc = add_all(b, &spool, rows, n, e);
 	audit_spool_end(&spool, rc == 0);
 	audit_lost_report_done(&gaps, rc == 0);
+	for (unsigned i = 0; rc == 0 && b->log->o.added && i < b->n_own; i++)
+		b->log->o.added(&b->own[i]);
 	return rc;
 }
 
@@ -611,7 +628,7 @@ int audit_append(struct audit_log *log, struct audit_row *row, struct aqe_err *e
 
 /* Whether the rows are in the spool now: 0, 1 for no, or why they are nowhere. They are made as the
  * database wants them, so that nothing gets into the spool that could not get out. */
-static int record_spooled(const struct audit_opts *o, const struct audit_row *rows, size_t n,
+static int record_spooled(const struct audit_opts *o, struct audit_row *rows, size_t n,
 			  struct aqe_err *e)
 {
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(SPOOL_ARENA);
@@ -623,7 +640,13 @@ static int record_spooled(const struct audit_opts *o, const struct audit_row *ro
 		set_times(&ready[i]);
 		rc = rows[i].meta ? compact_meta(a, &ready[i], e) : AQE_OK;
 	}
-	return rc ? rc : audit_spool_add(o, ready, n, e);
+	if (rc == 0)
+		rc = audit_spool_add(o, ready, n, e);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		rows[i].time_ns = ready[i].time_ns;
+		rows[i].boot_ns = ready[i].boot_ns;
+	}
+	return rc;
 }
 
 int audit_record(const struct audit_opts *o, struct audit_row *rows, size_t n, struct aqe_err *e)

@@ -38,11 +38,11 @@ enum audit_flag {
 	 * processes may not. The next row without this flag makes all before it durable too. */
 	AUDIT_NO_FLUSH = 1U << 0,
 	/* A row of kind policy and action changed is left out when the newest of its kind names the
-	 * same digest; its seq stays 0. */
+	 * same digest; its seq and time stay 0. */
 	AUDIT_NEW_POLICY_ONLY = 1U << 1,
 	/* audit_record() may leave the rows in a file beside the database, as durably; the next who
-	 * opens the log takes them over (then they get seq and hash, which stay 0 here). A tenth of
-	 * the cost. Not for a process that has the log open. */
+	 * opens the log takes them over (then they get seq and hash, which stay 0 here; the times
+	 * are set). A tenth of the cost. Not for a process that has the log open. */
 	AUDIT_SPOOL = 1U << 2,
 	/* The rows of one call are one decision: when they cannot be stored, one is lost. */
 	AUDIT_ONE_DECISION = 1U << 3,
@@ -60,6 +60,9 @@ struct audit_opts {
 	unsigned deadline_ms; /* 0 = AUDIT_DEADLINE_MS */
 	unsigned flags;       /* enum audit_flag */
 	int64_t sign_every;   /* rows to the next signed checkpoint; 0 = AUDIT_CHECKPOINT_ROWS */
+	/* Told of a row that the log added by itself (a gap, a damaged spool), once it is stored.
+	 * NULL: nobody is. */
+	void (*added)(const struct audit_row *r);
 };
 
 /* Opens. AUDIT_WRITE refuses (AQE_E_UNTRUSTED) a folder or database with another owner, other modes

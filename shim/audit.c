@@ -169,7 +169,8 @@ static int store(struct shim_rt *rt, struct audit_row *rows, size_t n, unsigned 
 		.flags = AUDIT_ONE_DECISION | (how & NO_FLUSH ? (unsigned)AUDIT_NO_FLUSH : 0U) |
 			 (unsigned)(how & IN_DATABASE ? AUDIT_NEW_POLICY_ONLY : AUDIT_SPOOL),
 		.sign_every = rt->audit.sign_every,
-		.deadline_ms = how & BEST_EFFORT ? PATIENCE_MS : 0
+		.deadline_ms = how & BEST_EFFORT ? PATIENCE_MS : 0,
+		.added = shim_journal_row
 	};
 	int rc = 0;
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/aqe/audit_journal.h"
 #include "shim/env.h"
 #include "shim/record.h"
 
@@ -67,7 +68,7 @@ static int at_user(struct aqe_arena *a, char *const *envp, enum audit_mode mode,
 int shim_audit_at(struct aqe_arena *a, char *const *envp, enum audit_mode mode,
 		  struct audit_opts *ret, struct aqe_err *e)
 {
-	struct audit_opts o = { .mode = mode };
+	struct audit_opts o = { .mode = mode, .added = shim_journal_row };
 	int rc = AQE_OK;
 
 	if (geteuid() == 0 && !shim_state_in_userns()) {
@@ -84,7 +85,7 @@ int shim_audit_at(struct aqe_arena *a, char *const *envp, enum audit_mode mode,
 int shim_audit_at_path(struct aqe_arena *a, const char *path, enum audit_mode mode,
 		       struct audit_opts *ret, struct aqe_err *e)
 {
-	struct audit_opts o = { .mode = mode };
+	struct audit_opts o = { .mode = mode, .added = shim_journal_row };
 	char cwd[PATH_MAX];
 	struct stat st;
 	char *full = NULL, *slash;

@@ -108,8 +108,12 @@ void shim_journal_emit(const struct audit_row *r, struct aqe_buf *b)
 		: PRIORITIES[r->action < AUDIT_ACTION_COUNT ? r->action : AUDIT_ACTION_ANY]);
 	put(b, "SYSLOG_IDENTIFIER", "aqe-audit");
 	put(b, "MESSAGE_ID", SHIM_JOURNAL_MESSAGE_ID);
-	for (size_t i = 0; i < AUDIT_FIELDS_COUNT; i++)
-		put_field(b, r, &AUDIT_FIELDS[i]);
+	for (size_t i = 0; i < AUDIT_FIELDS_COUNT; i++) {
+		if (r->seq > 0 || !aqe_str_eq(AUDIT_FIELDS[i].name, "seq"))
+			put_field(b, r, &AUDIT_FIELDS[i]);
+	}
+	if (r->seq <= 0)
+		return;
 	(void)aqe_buf_puts(b, "AQE_HASH=");
 	for (size_t i = 0; i < sizeof(r->hash); i++)
 		(void)aqe_buf_addf(b, "%02x", r->hash[i]);
@@ -168,7 +172,7 @@ bool shim_journal_send(const char *path, const struct audit_row *rows, size_t n)
 	if (sock < 0)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (rows[i].seq <= 0)
+		if (rows[i].time_ns == 0)
 			continue; /* was left out of the log */
 		aqe_buf_clear(&b);
 		shim_journal_emit(&rows[i], &b);

@@ -14,8 +14,9 @@
 #define SHIM_JOURNAL_MESSAGE_ID "5f1c2b7e0d9a4c36a3e8d41f7b6c9025" /* of every row */
 
 /* Tells the journal of rows that are stored: call it after audit_append() or audit_record()
- * returned 0. Rows without a number were not stored and are left out. Nothing happens when there is
- * no journal or it does not keep up. */
+ * returned 0. Rows without a time were not stored and are left out; those that wait in the spool
+ * have neither number nor hash yet. Nothing happens when there is no journal or it does not keep
+ * up. */
 void shim_journal_row(const struct audit_row *r);
 void shim_journal_rows(const struct audit_row *rows, size_t n);
 

@@ -132,6 +132,39 @@ START_TEST(lost_add__is_told_once)
 }
 END_TEST
 
+static unsigned n_added;
+
+static void note_gap(const struct audit_row *r)
+{
+	ck_assert_int_eq(r->kind, AUDIT_SYSTEM);
+	ck_assert_str_eq(r->reason, AUDIT_REASON_GAP);
+	ck_assert_ptr_nonnull(strstr(r->meta, "\"lost\":3"));
+	ck_assert_int_gt(r->seq, 0);
+	ck_assert_int_gt(r->time_ns, 0);
+	n_added++;
+}
+
+/* The journal hears of gaps, too: nobody passed such a row in. */
+START_TEST(gap__is_passed_on_once_it_is_stored)
+{
+	struct audit_row bad = AUDIT_ROW_INIT(AUDIT_START, AUDIT_ALLOWED);
+
+	opts.added = note_gap;
+	n_added = 0;
+	open_again(AUDIT_WRITE);
+	add_rows(1);
+	ck_assert_uint_eq(n_added, 0);
+	ck_assert_ok(audit_lost_add(&opts, 2, "disk full", &err), err);
+	bad.meta = "no object";
+	ck_assert_int_lt(audit_append(lg, &bad, NULL), 0); /* nothing is stored, nothing told */
+	ck_assert_uint_eq(n_added, 0);
+	add_rows(1); /* the two, and the bad one */
+	ck_assert_uint_eq(n_added, 1);
+	add_rows(1);
+	ck_assert_uint_eq(n_added, 1);
+}
+END_TEST
+
 /* A crash after the gap record and before the counter is cleared. */
 START_TEST(gap__is_not_told_twice)
 {
@@ -451,6 +484,7 @@ int main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup_lost, teardown_log);
 	tcase_add_test(t, lost_add__is_told_once);
+	tcase_add_test(t, gap__is_passed_on_once_it_is_stored);
 	tcase_add_test(t, gap__is_not_told_twice);
 	tcase_add_test(t, counter__damaged_is_not_silent);
 	tcase_add_test(t, counter__counts_all_of_many);

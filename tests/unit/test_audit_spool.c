@@ -198,6 +198,9 @@ START_TEST(many__rows_at_once_are_all_there_or_none)
 	ck_assert(!audit_spool_waits(&opts));
 	rows[1].meta = "{ \"a\" : 1 }";
 	ck_assert_ok(audit_record(&spooled, rows, 2, &err), err);
+	/* stored, but without a place in the chain so far */
+	for (size_t i = 0; i < 2; i++)
+		ck_assert(rows[i].time_ns > 0 && rows[i].boot_ns > 0 && rows[i].seq == 0);
 	open_again(AUDIT_WRITE);
 	ck_assert_uint_eq(count_all(), 4); /* and a gap record */
 }

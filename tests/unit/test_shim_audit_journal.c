@@ -137,6 +137,31 @@ START_TEST(journal_emit__priority)
 }
 END_TEST
 
+/* A row that waits in the spool has no number and no hash yet; one without a time was left out of
+ * the log. */
+START_TEST(journal_send__rows_of_the_spool)
+{
+	struct audit_row rows[3] = { request(), request(), request() };
+	char got[4096];
+	size_t n;
+	int fd;
+
+	rows[0].seq = rows[0].time_ns = 0;
+	rows[1].seq = 0;
+	ck_assert(shim_journal_send(path, rows, 3));
+	n = receive(got, sizeof(got) - 1, &fd);
+	got[n] = '\0';
+	ck_assert_ptr_nonnull(strstr(got, "AQE_TIME_NS=1769904000000000005\n"));
+	ck_assert_ptr_nonnull(strstr(got, "AQE_META={\"a\":1}\n"));
+	ck_assert_ptr_null(strstr(got, "AQE_SEQ"));
+	ck_assert_ptr_null(strstr(got, "AQE_HASH"));
+	n = receive(got, sizeof(got) - 1, &fd);
+	got[n] = '\0';
+	ck_assert_ptr_nonnull(strstr(got, "AQE_SEQ=7\n"));
+	ck_assert_int_lt(recv(sock, got, sizeof(got), MSG_DONTWAIT), 0);
+}
+END_TEST
+
 /* A value with a newline cannot forge a field: it goes with its length. */
 START_TEST(journal_emit__newlines_are_counted)
 {
@@ -214,6 +239,7 @@ static Suite *suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, journal_send__has_every_field);
+	tcase_add_test(t, journal_send__rows_of_the_spool);
 	tcase_add_loop_test(t, journal_emit__priority, 0, (int)AQE_COUNT(PRIORITIES));
 	tcase_add_test(t, journal_emit__newlines_are_counted);
 	tcase_add_test(t, journal_send__large_rows_by_file);
