@@ -19,7 +19,8 @@
 #include "shim/sandbox/monitor.h"
 #include "shim/sandbox/size.h"
 
-#define START_MS 60000 /* how long a command waits for a start; the supervisor goes on */
+/* How long a command waits beyond the start's own limit; the supervisor goes on. */
+#define START_MARGIN_MS 30000
 
 /* clang-format off: rows of option tables */
 #define MAKE_OPTS                                                                                  \
@@ -379,7 +380,7 @@ static int start_box(struct shim_box *b, struct aqe_err *e)
 static int started(struct shim_box *b, struct aqe_err *e)
 {
 	struct shim_seen s;
-	int rc = shim_sb_wait(b, START_MS, came_up, e);
+	int rc = shim_sb_wait(b, b->plan.start_timeout_ms + START_MARGIN_MS, came_up, e);
 
 	if (rc == AQE_E_ABSENT)
 		return 0; /* it has ended, and was removed: --rm */

@@ -139,6 +139,15 @@ static void add_head(const struct top *t, unsigned columns, struct aqe_buf *out)
 				: "n c m p d b sort  j k choose  s stop  K kill  a all  q quit");
 }
 
+static void add_line(const char *p, size_t len, bool mark, bool colour, struct aqe_buf *out)
+{
+	static const char *const BEFORE[2][2] = { { " ", ">" }, { "", "\x1b[7m" } };
+
+	(void)aqe_buf_puts(out, BEFORE[colour][mark]);
+	(void)aqe_buf_add(out, p, len);
+	(void)aqe_buf_puts(out, mark && colour ? "\x1b[0m\x1b[K\r\n" : "\x1b[K\r\n");
+}
+
 /* Lines of the table, with the chosen one marked; no longer than the screen. */
 static void add_table(struct top *t, unsigned rows, const char *text, bool colour,
 		      struct aqe_buf *out)
@@ -153,18 +162,9 @@ static void add_table(struct top *t, unsigned rows, const char *text, bool colou
 		t->shown_from = t->chosen - room + 1;
 	for (const char *p = text; *p; line++) {
 		size_t len = strcspn(p, "\n");
-		bool heading = line == 0;
-		bool shown = heading || (line > t->shown_from && line <= t->shown_from + room);
-		bool mark = !heading && line - 1 == t->chosen;
 
-		if (shown) {
-			(void)aqe_buf_puts(out, mark     ? (colour ? "\x1b[7m" : ">")
-						: colour ? ""
-							 : " ");
-			(void)aqe_buf_add(out, p, len);
-			(void)aqe_buf_puts(out,
-					   mark && colour ? "\x1b[0m\x1b[K\r\n" : "\x1b[K\r\n");
-		}
+		if (line == 0 || (line > t->shown_from && line <= t->shown_from + room))
+			add_line(p, len, line > 0 && line - 1 == t->chosen, colour, out);
 		p += len + (p[len] == '\n');
 	}
 }

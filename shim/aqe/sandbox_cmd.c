@@ -56,7 +56,7 @@ static int read_words(struct shim_sb *sb, enum shim_sb_words how, int argc, char
 		}
 		if (how == SHIM_SB_REST) {
 			sb->words = argv + c.pos - 1;
-			sb->n_words = (size_t)(argc - c.pos + 1);
+			sb->n_words = (size_t)argc - (size_t)c.pos + 1;
 			return 0;
 		}
 		sb->words[sb->n_words++] = argv[c.pos - 1];
@@ -81,6 +81,7 @@ static int print_help(const struct aqe_cli_cmd *cmd)
 	return shim_sb_print(&b) ? SHIM_EXIT_OK : SHIM_EXIT_FAILED;
 }
 
+/* NOLINTNEXTLINE(readability-function-size) clang-tidy: a main()'s words make it seven */
 int shim_sb_begin(struct shim_sb *sb, const struct aqe_cli_cmd *cmd, enum shim_sb_words how,
 		  size_t min, size_t max, int argc, char **argv)
 {

@@ -298,15 +298,13 @@ static int prepare(struct aqe_arena *a, const struct shim_place *place, struct s
 
 /* ---- simple requests on the container ---- */
 
+/* `c->path` is what follows the container's name, and is the whole path afterwards. */
 static int request(struct shim_box *b, const struct shim_rest *r, struct shim_rest_call *c,
-		   const char *fmt, int *ret_status, struct aqe_json **ret, struct aqe_err *e)
+		   int *ret_status, struct aqe_json **ret, struct aqe_err *e)
 {
-	char path[512];
-
-	/* formats are ours, with one %s; a name needs no quoting */
-	(void)snprintf(path, sizeof(path), "/containers/%s%s", b->name, fmt);
-	c->path = path;
-	return shim_rest_do(r, c, ret_status, ret, e);
+	/* a name needs no quoting */
+	c->path = aqe_arena_fmt(b->arena, "/containers/%s%s", b->name, c->path);
+	return c->path ? shim_rest_do(r, c, ret_status, ret, e) : nomem(e);
 }
 
 /* Podman up to 5.8 ignores the runtime of a request (podman#28429) and takes its service's own: a
@@ -366,8 +364,8 @@ static int create(struct shim_box *b, struct aqe_err *e)
 static int inspect(struct shim_box *b, const struct shim_rest *r, struct aqe_json **ret,
 		   struct aqe_err *e)
 {
-	struct shim_rest_call c = { .method = "GET" };
-	int status = 0, rc = request(b, r, &c, "/json", &status, ret, e);
+	struct shim_rest_call c = { .method = "GET", .path = "/json" };
+	int status = 0, rc = request(b, r, &c, &status, ret, e);
 
 	if (rc < 0)
 		return rc;
@@ -422,14 +420,14 @@ static int note_container(struct shim_box *b, struct aqe_err *e)
 
 static int start(struct shim_box *b, struct aqe_err *e)
 {
-	struct shim_rest_call c = { .method = "POST" };
+	struct shim_rest_call c = { .method = "POST", .path = "/start" };
 	struct aqe_json *answer = NULL;
 	struct shim_rest r;
 	int status = 0, rc = open_rest(b, &r, e);
 
 	(void)unlinkat(b->fd, PID_FILE, 0); /* of an earlier one */
 	if (rc == 0)
-		rc = request(b, &r, &c, "/start", &status, &answer, e);
+		rc = request(b, &r, &c, &status, &answer, e);
 	if (rc == 0 && status != 204 && status != 304)
 		rc = shim_rest_fault(&r, "start", status, answer, e);
 	return rc < 0 ? rc : note_container(b, e);
@@ -437,15 +435,17 @@ static int start(struct shim_box *b, struct aqe_err *e)
 
 static int stop(struct shim_box *b, uint32_t grace_ms, struct aqe_err *e)
 {
-	struct shim_rest_call c = { .method = "POST", .timeout_ms = grace_ms + MARGIN_MS };
+	char what[32];
+	struct shim_rest_call c = { .method = "POST",
+				    .path = what,
+				    .timeout_ms = grace_ms + MARGIN_MS };
 	struct aqe_json *answer = NULL;
 	struct shim_rest r;
-	char what[32];
 	int status = 0, rc = open_rest(b, &r, e);
 
 	(void)snprintf(what, sizeof(what), "/stop?t=%u", (grace_ms + 999) / 1000);
 	if (rc == 0)
-		rc = request(b, &r, &c, what, &status, &answer, e);
+		rc = request(b, &r, &c, &status, &answer, e);
 	/* 304: it does not run; 404: it is gone */
 	if (rc == 0 && status != 204 && status != 304 && status != 404)
 		rc = shim_rest_fault(&r, "stop", status, answer, e);
@@ -454,13 +454,13 @@ static int stop(struct shim_box *b, uint32_t grace_ms, struct aqe_err *e)
 
 static int destroy(struct shim_box *b, struct aqe_err *e)
 {
-	struct shim_rest_call c = { .method = "DELETE" };
+	struct shim_rest_call c = { .method = "DELETE", .path = "?force=true&v=true" };
 	struct aqe_json *answer = NULL;
 	struct shim_rest r;
 	int status = 0, rc = open_rest(b, &r, e);
 
 	if (rc == 0)
-		rc = request(b, &r, &c, "?force=true&v=true", &status, &answer, e);
+		rc = request(b, &r, &c, &status, &answer, e);
 	if (rc == 0 && status != 204 && status != 200 && status != 404)
 		rc = shim_rest_fault(&r, "remove", status, answer, e);
 	return rc;
@@ -475,25 +475,31 @@ struct demux {
 	uint32_t left; /* of the present piece */
 };
 
+/* One byte of a piece's head. */
+static void take_head(struct demux *d, unsigned char byte)
+{
+	const unsigned char *h = d->head;
+
+	d->head[d->head_len++] = byte;
+	if (d->head_len < FRAME)
+		return;
+	d->left = (uint32_t)h[4] << 24 | (uint32_t)h[5] << 16 | (uint32_t)h[6] << 8 | h[7];
+	d->head_len = 0;
+}
+
 static int take_output(void *arg, const void *data, size_t n)
 {
 	struct demux *d = arg;
 	const unsigned char *p = data;
 
 	while (n > 0) {
-		size_t take;
+		size_t take = d->left < n ? d->left : n;
 
-		if (d->left == 0) {
-			d->head[d->head_len++] = *p++;
+		if (take == 0) {
+			take_head(d, *p++);
 			n--;
-			if (d->head_len == FRAME) {
-				d->left = (uint32_t)d->head[4] << 24 | (uint32_t)d->head[5] << 16 |
-					  (uint32_t)d->head[6] << 8 | d->head[7];
-				d->head_len = 0;
-			}
 			continue;
 		}
-		take = n < d->left ? n : d->left;
 		/* nobody listens any more: the command goes on, as with a closed pipe */
 		(void)!aqe_fs_write_all(d->head[0] == 2 ? STDERR_FILENO : STDOUT_FILENO, p, take,
 					NULL);
@@ -508,7 +514,7 @@ static int exec_make(struct shim_box *b, const struct shim_rest *r, const struct
 		     const char **ret_id, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT((size_t)1 << 20);
-	struct shim_rest_call c = { .method = "POST" };
+	struct shim_rest_call c = { .method = "POST", .path = "/exec" };
 	struct aqe_json *body = NULL, *answer = NULL;
 	struct shim_strs words = { (const char *const *)o->argv, 0 };
 	int status = 0, rc;
@@ -523,7 +529,7 @@ static int exec_make(struct shim_box *b, const struct shim_rest *r, const struct
 	rc = to_json(b->arena, &text, &body, e);
 	c.body = body;
 	if (rc == 0)
-		rc = request(b, r, &c, "/exec", &status, &answer, e);
+		rc = request(b, r, &c, &status, &answer, e);
 	if (rc == 0 && status != 201)
 		rc = shim_rest_fault(r, "exec", status, answer, e);
 	if (rc < 0)

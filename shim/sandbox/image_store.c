@@ -100,15 +100,17 @@ static int count_users(struct aqe_arena *a, const struct shim_place *place,
 	return rc;
 }
 
-static int open_store(const struct shim_place *place, DIR **ret, struct aqe_err *e)
+/* NULL: the error is set. */
+static DIR *open_store(const struct shim_place *place, struct aqe_err *e)
 {
-	AQE_AUTO_FD int fd = openat(place->store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(place->store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
-	*ret = fd < 0 ? NULL : fdopendir(fd);
-	if (!*ret)
-		return aqe_err_set(e, AQE_E_SYS, errno, "read the store of images");
-	fd = -1; /* the stream's */
-	return 0;
+	if (!dir) {
+		(void)aqe_err_set(e, AQE_E_SYS, errno, "read the store of images");
+		aqe_cleanup_fd(&fd);
+	}
+	return dir;
 }
 
 static int by_id(const void *a, const void *b)
@@ -120,10 +122,13 @@ static int read_store(const struct shim_place *place, struct shim_stored *list, 
 		      struct aqe_err *e)
 {
 	const struct dirent *ent;
-	DIR *dir = NULL;
+	DIR *dir = open_store(place, e);
 	size_t n = 0;
-	int rc = open_store(place, &dir, e);
+	int rc = 0;
 
+	if (!dir)
+		return AQE_E_SYS;
+	/* cppcheck-suppress readdirCalled; one thread, one stream */
 	while (rc == 0 && (ent = readdir(dir)) != NULL) {
 		struct stat st;
 
@@ -138,8 +143,7 @@ static int read_store(const struct shim_place *place, struct shim_stored *list, 
 		(void)snprintf(list[n].id, sizeof(list[n].id), PREFIX "%.64s", ent->d_name);
 		list[n++].unpacked_s = st.st_mtime;
 	}
-	if (dir)
-		(void)closedir(dir); /* only read from */
+	(void)closedir(dir); /* only read from */
 	*ret_n = n;
 	return rc;
 }
@@ -162,7 +166,8 @@ int shim_images_list(struct aqe_arena *a, const struct shim_place *place, bool s
 
 		list[i].bytes = path ? disk_use(path) : 0;
 	}
-	qsort(list, n, sizeof(*list), by_id);
+	if (n > 1)
+		qsort(list, n, sizeof(*list), by_id);
 	*ret = list;
 	*ret_n = n;
 	return 0;
@@ -246,24 +251,33 @@ static bool is_left_over(const struct shim_place *place, const char *name)
 	return flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-int shim_images_sweep(const struct shim_place *place, size_t *ret_n, struct aqe_err *e)
+static int sweep(const struct shim_place *place, size_t *ret_n, struct aqe_err *e)
 {
 	const struct dirent *ent;
-	DIR *dir = NULL;
-	int rc = lock_alone(place, e);
+	DIR *dir = open_store(place, e);
+	int rc = 0;
 
-	*ret_n = 0;
-	if (rc < 0)
-		return rc;
-	rc = open_store(place, &dir, e);
+	if (!dir)
+		return AQE_E_SYS;
+	/* cppcheck-suppress readdirCalled; one thread, one stream */
 	while (rc == 0 && (ent = readdir(dir)) != NULL) {
 		if (!is_left_over(place, ent->d_name))
 			continue;
 		rc = aqe_fs_remove_tree(place->store_fd, ent->d_name, e);
 		*ret_n += rc == 0;
 	}
-	if (dir)
-		(void)closedir(dir); /* only read from */
+	(void)closedir(dir); /* only read from */
+	return rc;
+}
+
+int shim_images_sweep(const struct shim_place *place, size_t *ret_n, struct aqe_err *e)
+{
+	int rc = lock_alone(place, e);
+
+	*ret_n = 0;
+	if (rc < 0)
+		return rc;
+	rc = sweep(place, ret_n, e);
 	shim_images_unlock(place);
 	return rc;
 }

@@ -150,13 +150,17 @@ static int take_header(void *self, const char *line, size_t n)
 {
 	static const char API[] = "Api-Version: ";
 	struct answer *got = self;
-	int status = 0;
-	char head[32];
+	uint64_t status = 0;
+	char head[32], *blank;
 
 	(void)snprintf(head, sizeof(head), "%.*s", (int)(n < 31 ? n : 31), line);
 	/* "HTTP/1.1 200 OK": libcurl has checked the form */
-	if (sscanf(head, "HTTP/%*s %3d", &status) == 1)
-		got->status = status;
+	blank = aqe_starts(head, "HTTP/") ? strchr(head, ' ') : NULL;
+	if (blank && strlen(blank) >= 4) {
+		blank[4] = '\0';
+		if (aqe_parse_u64(blank + 1, 999, &status))
+			got->status = (int)status;
+	}
 	if (strncasecmp(head, API, strlen(API)) == 0)
 		(void)snprintf(got->api, sizeof(got->api), "%.15s", head + strlen(API));
 	return 0;
@@ -261,7 +265,7 @@ int shim_rest_do(const struct shim_rest *r, const struct shim_rest_call *c, int 
 /* A container may have a say in what a message holds: nothing of it may steer a terminal. */
 static void printable(struct aqe_buf *b, const char *text)
 {
-	for (size_t i = 0; text[i] && i < MESSAGE_MAX; i++) {
+	for (size_t i = 0; i < MESSAGE_MAX && text[i]; i++) {
 		unsigned char c = (unsigned char)text[i];
 		/* U+0080 to U+009F are control characters too */
 		bool c1 = c >= 0x80 && c < 0xa0 && i > 0 && (unsigned char)text[i - 1] == 0xc2;
@@ -319,7 +323,7 @@ static int choose_api(struct shim_rest *r, struct aqe_err *e)
 int shim_rest_open(struct aqe_arena *a, const char *engine, struct shim_rest *ret,
 		   struct aqe_err *e)
 {
-	struct shim_rest r;
+	struct shim_rest r = { engine, NULL, "", a };
 	int rc = find_socket(a, engine, &r, e);
 
 	if (rc == 0)

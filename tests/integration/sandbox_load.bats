@@ -11,7 +11,7 @@ load bundle
 AQE=$AQE_TMP/bin/aqe
 DATA=/var/lib/aqe-shim
 sb() { timeout --foreground -k 5 120 "$AQE" sandbox "$@" <"$AQE_TMP/low/stdin"; }
-start() { sb run -d --image "$(cat "$AQE_TMP/load-image")" --restart no --grace 200ms "$@"; }
+start() { sb run -d --image "$(cat "$AQE_TMP/load-image")" --restart no --grace 200ms --start-timeout 100s "$@"; }
 events_of() { sb events --sandbox "agentic-qe-default-$1"; }
 stats_of() { sb stats --format json "$1" | jq ".sandboxes[0].$2"; }
 
@@ -88,8 +88,10 @@ cpu_ms() {
 	[ "$(sb list -q | wc -l)" = 200 ]
 	ms=$(cpu_ms "$AQE" sandbox list)
 	echo "list of 200: $ms ms of CPU" >&3
-	# on an idle machine it is a third of that
-	[ "$ms" -le 100 ]
+	# on an idle machine; here others may be at work, so what it asks of the kernel is counted too
+	[ "$ms" -le 200 ]
+	strace -f -c -o "$AQE_TMP/low/calls" "$AQE" sandbox list >/dev/null
+	[ "$(awk '$NF == "total" { print $4 }' "$AQE_TMP/low/calls")" -le 5000 ]
 	rm -rf "$dir"/agentic-qe-default-n*
 }
 
