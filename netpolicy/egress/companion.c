@@ -308,6 +308,9 @@ int netpol_companion_policy(struct netpol_companion *c, struct netpol_policy *p,
 	if (before) /* it runs, or will soon and gets the newest then */
 		return c->chan.fd >= 0 ? hand_over(c, e) : 0;
 	netpol_loop_arm(c->o.loop, &c->look, netpol_loop_now(c->o.loop) + NETPOL_COMPANION_LOOK_MS);
+	if (access(c->o.program, X_OK) < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "'%.200s', which serves gateways",
+				   c->o.program);
 	supervise(c, NETPOL_SUP_BEGIN);
 	return c->closed ? aqe_err_set(e, AQE_E_INTERNAL, 0, "the companion does not start") : 0;
 }

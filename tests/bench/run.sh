@@ -54,6 +54,7 @@ if [ "${1-}" = --inside ]; then
 fi
 build/release/bench/bench_verify || rc=1
 build/release/bench/bench_policy || rc=1
+build/release/bench/bench_dial || rc=1
 bench_cache || rc=1
 log=$(mktemp -d "$PWD/build/bench-audit-XXXXXX")
 build/release/bench/bench_audit "$log" "${BENCH_ROWS:-1000000}" || rc=1

@@ -6,6 +6,7 @@
 bats_require_minimum_version 1.5.0
 load env
 
+export WAIT_S=60
 SECRET=sk-first-0123456789abcdef
 SECOND=sk-other-fedcba9876543210
 
@@ -71,7 +72,7 @@ gateway_policy() {
 		gateways: {
 			api: {upstream: "https://api.test/base", credentialFile: ($tmp + "/keys/api"), prefix: "Bearer ", caFile: ($tmp + "/gw-cert"),
 				paths: ["/v1/*"], methods: ["GET", "HEAD", "POST"], maxRequestBytes: 1000000},
-			few: {upstream: "https://api.test", caFile: ($tmp + "/gw-cert"), rate: {perMinute: 2, perHour: 10, burst: 2}},
+			few: {upstream: "https://api.test", caFile: ($tmp + "/gw-cert"), rate: {perMinute: 2, perHour: 2, burst: 2}},
 			system: {upstream: "https://api.test"},
 			wrong: {upstream: "https://wrong.test", caFile: ($tmp + "/gw-cert")},
 			closed: {upstream: "https://api.test:444", caFile: ($tmp + "/gw-cert")},
