@@ -26,8 +26,9 @@
 #define WAIT_MAX_US 60000
 
 struct ack {
-	int64_t seq;
+	int64_t seq; /* 0: went to the spool, and is known by its number alone */
 	uint8_t hash[32];
+	int64_t number;
 };
 /* Shared with the writers; a row counts as acknowledged when `n` covers it. */
 struct acks {
@@ -40,6 +41,7 @@ static void told(struct acks *a, const struct audit_row *r)
 	if (a->n == ACKS_MAX)
 		return;
 	a->v[a->n].seq = r->seq;
+	a->v[a->n].number = r->bytes_out;
 	memcpy(a->v[a->n].hash, r->hash, 32);
 	__atomic_store_n(&a->n, a->n + 1, __ATOMIC_RELEASE);
 }
@@ -53,14 +55,22 @@ static void fill(struct audit_row *r, const char *who, unsigned n)
 	r->bytes_out = n;
 }
 
-/* A third of them open for every row, a third keep the log open, a third write many at once. */
-static void write_on(const struct audit_opts *o, unsigned id, struct acks *acks)
+static void name_of(char who[48], unsigned id, unsigned round)
 {
+	(void)snprintf(who, 48, "writer-%u-%u", id, round);
+}
+
+/* A third of them open for every row, and half of these use the spool as the runtime does; a third
+ * keep the log open, a third write many at once. */
+static void write_on(const struct audit_opts *with, unsigned id, unsigned round, struct acks *acks)
+{
+	struct audit_opts spool = *with, *o = &spool;
 	struct audit_log *log = NULL;
 	struct aqe_err e = AQE_ERR_INIT;
-	char who[32];
+	char who[48];
 
-	(void)snprintf(who, sizeof(who), "writer-%u", id);
+	spool.flags |= id % 6 == 0 ? AUDIT_SPOOL : 0;
+	name_of(who, id, round);
 	for (unsigned n = 0;; n++) {
 		struct audit_row rows[MANY];
 		size_t many = id % 3 == 2 ? MANY : 1;
@@ -113,6 +123,38 @@ static bool is_there(struct audit_log *log, const struct ack *a)
 	return s.found;
 }
 
+struct numbers {
+	const struct acks *acks;
+	unsigned next; /* the first acknowledged row that was not found so far */
+};
+
+static int follow(void *arg, const struct audit_row *r, struct aqe_err *e)
+{
+	struct numbers *s = arg;
+
+	(void)e;
+	if (s->next < s->acks->n && r->bytes_out == s->acks->v[s->next].number)
+		s->next++;
+	return 0;
+}
+
+/* Rows of a writer that used the spool: all of them, once, in its order. */
+static bool spooled_are_there(struct audit_log *log, const struct acks *a, unsigned id,
+			      unsigned round)
+{
+	struct audit_filter f = AUDIT_FILTER_INIT;
+	struct numbers s = { a, 0 };
+	struct aqe_err e = AQE_ERR_INIT;
+	char who[48];
+
+	name_of(who, id, round);
+	f.agent_id = who;
+	f.order = AUDIT_BY_SEQ;
+	if (audit_query(log, &f, follow, &s, &e) != 0)
+		(void)fprintf(stderr, "%s\n", e.text);
+	return s.next == a->n;
+}
+
 static bool judge(const struct audit_opts *o, const struct acks *acks, const uint8_t (*key)[32],
 		  unsigned round)
 {
@@ -133,8 +175,13 @@ static bool judge(const struct audit_opts *o, const struct acks *acks, const uin
 		return false;
 	}
 	for (unsigned w = 0; w < WRITERS; w++) {
+		if (w % 6 == 0 && !spooled_are_there(log, &acks[w], w, round)) {
+			(void)fprintf(stderr, "round %u: a spooled row of writer %u is lost\n",
+				      round, w);
+			return false;
+		}
 		for (unsigned i = 0; i < acks[w].n; i++) {
-			if (is_there(log, &acks[w].v[i]))
+			if (acks[w].v[i].seq == 0 || is_there(log, &acks[w].v[i]))
 				continue;
 			(void)fprintf(stderr, "round %u: row %lld of writer %u is lost\n", round,
 				      (long long)acks[w].v[i].seq, w);
@@ -152,7 +199,7 @@ static void pause_us(unsigned us)
 }
 
 /* All writers start, and end one by one at random; false when one ended by itself. */
-static bool play(const struct audit_opts *o, struct acks *acks)
+static bool play(const struct audit_opts *o, unsigned round, struct acks *acks)
 {
 	pid_t pid[WRITERS];
 	bool good = true;
@@ -161,7 +208,7 @@ static bool play(const struct audit_opts *o, struct acks *acks)
 		acks[w].n = 0;
 		pid[w] = fork();
 		if (pid[w] == 0)
-			write_on(o, w, &acks[w]);
+			write_on(o, w, round, &acks[w]);
 		good = good && pid[w] > 0;
 	}
 	pause_us((unsigned)random() % WAIT_MAX_US);
@@ -186,7 +233,7 @@ int main(int argc, char **argv)
 	struct acks *acks = mmap(NULL, WRITERS * sizeof(*acks), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct aqe_err e = AQE_ERR_INIT;
-	uint64_t rounds = 200, told_rows = 0;
+	uint64_t rounds = 200, told_rows = 0, spooled = 0;
 	uint8_t key[1][32];
 	unsigned round;
 	bool good;
@@ -199,11 +246,17 @@ int main(int argc, char **argv)
 	srandom((unsigned)time(NULL));
 	good = true;
 	for (round = 0; good && round < rounds; round++) {
-		good = play(&o, acks) && judge(&o, acks, (const uint8_t(*)[32])key, round);
-		for (unsigned w = 0; w < WRITERS; w++)
+		good = play(&o, round, acks) && judge(&o, acks, (const uint8_t(*)[32])key, round);
+		for (unsigned w = 0; w < WRITERS; w++) {
 			told_rows += acks[w].n;
+			for (unsigned i = 0; i < acks[w].n; i++)
+				spooled += acks[w].v[i].seq == 0;
+		}
 	}
-	(void)printf("%s audit crash: %u rounds of %d writers killed, %llu rows acknowledged\n",
-		     good ? "ok" : "not ok", round, WRITERS, (unsigned long long)told_rows);
+	good = good && (spooled > 0 || rounds < 50); /* else nothing was shown of the spool */
+	(void)printf("%s audit crash: %u rounds of %d writers killed, %llu rows acknowledged, "
+		     "%llu of them in the spool\n",
+		     good ? "ok" : "not ok", round, WRITERS, (unsigned long long)told_rows,
+		     (unsigned long long)spooled);
 	return good ? 0 : 1;
 }
