@@ -112,3 +112,32 @@ teardown() { sb destroy-all >/dev/null; }
 	assert_status 1
 	assert_has docker
 }
+
+# The original's own assertions (SB-01 to SB-14), in our terms; those on plans, sizes and types are
+# in test_sandbox_plan.c and test_sandbox_size.c.
+@test "SB-01 to SB-14" {
+	local n
+	for n in 1 2; do # SB-01, SB-03
+		[ "$(sb list --format json | jq length)" = 0 ]
+	done
+	run env DOCKER_HOST=unix:///no/such "$AQE" sandbox create --engine docker --image x # SB-02: it is asked, not assumed
+	assert_status 1
+	sb run -d --type qe-test-writer --id first --memory 512m --image "oci:$AQE_TMP/layout" # SB-04, SB-05, SB-07
+	run sb inspect first # SB-11
+	assert_status 0
+	[ "$(jq -r '.[0] | "\(.plan.agent_id) \(.plan.agent_type) \(.status) \(.plan.memory) \(.plan.cpus_milli)"' <<<"$output")" = \
+		"first qe-test-writer running 536870912 $(sb types --format json | jq '.[] | select(.type == "qe-test-writer") | .cpus_milli')" ] # SB-06
+	sb run -d --id second --image "oci:$AQE_TMP/layout"
+	[ "$(sb list --format json | jq length)" = 2 ] # SB-10
+	run sb inspect nobody # SB-12
+	assert_status 1
+	run sb health first # SB-13
+	assert_status 0
+	run sb events --sandbox agentic-qe-qe-test-writer-first # SB-14
+	[ "$(jq -r .event <<<"$output" | tr '\n' ' ')" = "created started " ]
+	run sb rm -f first # SB-08
+	assert_status 0
+	run sb rm -f first # SB-09
+	assert_status 1
+	assert_has "not found"
+}

@@ -33,7 +33,7 @@ static size_t check(const struct shim_plan *p, const char *type, char *text, siz
 	return n;
 }
 
-/* SB-15, 16, 17, 34 and the rest of the table */
+/* SB-15, SB-16, SB-17, SB-23 (risk high), SB-34 and the rest of the table */
 static const struct {
 	const char *type;
 	uint32_t cpus_milli;
