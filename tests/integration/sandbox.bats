@@ -116,8 +116,7 @@ teardown() { sb destroy-all >/dev/null; }
 # The original's own assertions (SB-01 to SB-14), in our terms; those on plans, sizes and types are
 # in test_sandbox_plan.c and test_sandbox_size.c.
 @test "SB-01 to SB-14" {
-	local n
-	for n in 1 2; do # SB-01, SB-03
+	for _ in 1 2; do # SB-01, SB-03
 		[ "$(sb list --format json | jq length)" = 0 ]
 	done
 	run env DOCKER_HOST=unix:///no/such "$AQE" sandbox create --engine docker --image x # SB-02: it is asked, not assumed
