@@ -59,7 +59,7 @@ static int one_try(const struct cache_fetcher *f, struct cache_exchange *x,
 	x->retry_after_s = -1;
 	x->timeout_ms = (unsigned)f->cfg->timeout_ms;
 	rc = f->upstream.send(f->upstream.self, x, e);
-	if (rc)
+	if (rc && rc != AQE_E_REFUSED)
 		x->status = 0;
 	if (f->gate.fetched)
 		f->gate.fetched(f->gate.self, what, x->status, mono_ms() - began);
@@ -108,6 +108,7 @@ int cache_fetch(const struct cache_fetcher *f, struct cache_exchange *x, uint64_
 	}
 	if (!rc)
 		return say_status(x, e);
-	x->status = status_of(rc);
+	if (rc != AQE_E_REFUSED || x->status < 400) /* who refuses may say how */
+		x->status = status_of(rc);
 	return e ? aqe_err_wrap(e, "upstream") : rc;
 }

@@ -22,7 +22,8 @@ struct cache_exchange {
 
 struct cache_upstream {
 	/* 0 when an answer came, whatever its status; AQE_E_TIMEOUT; AQE_E_SYS (not reachable);
-	 * AQE_E_MALFORMED; AQE_E_UNTRUSTED (its certificate); AQE_E_LIMIT; AQE_E_REFUSED. */
+	 * AQE_E_MALFORMED; AQE_E_UNTRUSTED (its certificate); AQE_E_LIMIT; AQE_E_REFUSED (the
+	 * network policy; status and retry_after_s are then for the agent). */
 	int (*send)(void *self, struct cache_exchange *x, struct aqe_err *e);
 	void *self;
 };

@@ -35,6 +35,11 @@ struct shim_http_ticket {
 	struct curl_slist *headers, *connect_to;
 	size_t body_max, head_bytes;
 	int code; /* why a callback of ours ended it, or 0 */
+	char words[CURL_ERROR_SIZE];
+	/* of the newest head, from a proxy of open_proxy() */
+	char reason[64];
+	int status;
+	int64_t retry_after_s;
 	/* only in a loop */
 	struct shim_http_loop *loop;
 	struct shim_http_ticket *prev, *next;
@@ -160,6 +165,44 @@ static size_t on_body(char *p, size_t size, size_t n, void *self)
 	return len;
 }
 
+static bool is_header(const char *line, size_t n, const char *name, const char **ret_value,
+		      size_t *ret_n)
+{
+	const size_t len = strlen(name);
+
+	if (n <= len || strncasecmp(line, name, len) != 0 || line[len] != ':')
+		return false;
+	*ret_value = line + len + 1;
+	*ret_n = n - len - 1;
+	while (*ret_n > 0 && **ret_value == ' ') {
+		++*ret_value;
+		--*ret_n;
+	}
+	return true;
+}
+
+/* What a proxy of ours says of itself, also in the head of its answer to CONNECT. */
+static void note_proxy(struct shim_http_ticket *t, const char *line, size_t n)
+{
+	char number[24] = "";
+	const char *value;
+	uint64_t v;
+	size_t len;
+
+	if (n >= 12 && strncmp(line, "HTTP/1.", 7) == 0) {
+		memcpy(number, line + 9, 3);
+		t->reason[0] = '\0';
+		t->status = aqe_parse_u64(number, 999, &v) ? (int)v : 0;
+		t->retry_after_s = -1;
+	} else if (is_header(line, n, "X-Aqe-Reason", &value, &len) && len < sizeof(t->reason)) {
+		memcpy(t->reason, value, len);
+		t->reason[len] = '\0';
+	} else if (is_header(line, n, "Retry-After", &value, &len) && len < sizeof(number)) {
+		memcpy(number, value, len);
+		t->retry_after_s = aqe_parse_u64(number, INT32_MAX, &v) ? (int64_t)v : -1;
+	}
+}
+
 static size_t on_head(char *p, size_t size, size_t n, void *self)
 {
 	struct shim_http_ticket *t = self;
@@ -173,6 +216,8 @@ static size_t on_head(char *p, size_t size, size_t n, void *self)
 	t->head_bytes += len;
 	while (line > 0 && (p[line - 1] == '\r' || p[line - 1] == '\n'))
 		line--;
+	if (t->opts->open_proxy)
+		note_proxy(t, p, line);
 	if (t->req->on_header && line > 0 && t->req->on_header(t->req->self, p, line) != 0) {
 		t->code = AQE_E_UNKNOWN;
 		return 0;
@@ -200,7 +245,17 @@ static curl_socket_t on_socket(void *self, curlsocktype purpose, struct curl_soc
 		t->code = AQE_E_REFUSED;
 		return CURL_SOCKET_BAD;
 	}
+	if (t->opts->open_proxy)
+		return t->opts->open_proxy(t->opts->self); /* -1 is CURL_SOCKET_BAD */
 	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
+static int on_ready_socket(void *self, curl_socket_t fd, curlsocktype purpose)
+{
+	(void)self;
+	(void)fd;
+	(void)purpose;
+	return CURL_SOCKOPT_ALREADY_CONNECTED;
 }
 
 /* ---- a request becomes libcurl's ---- */
@@ -297,7 +352,8 @@ static bool set_dial(CURL *c, struct shim_http_ticket *t)
 	const struct text_option texts[] = {
 		{ CURLOPT_PROTOCOLS_STR, (o->flags & SHIM_HTTP_PLAIN) ? "http,https" : "https" },
 		{ CURLOPT_REDIR_PROTOCOLS_STR, "https" },
-		{ CURLOPT_PROXY, "" }, /* not even from the environment */
+		/* none, not even from the environment; where the worker's is, is on_socket()'s */
+		{ CURLOPT_PROXY, o->open_proxy ? "http://127.0.0.1:1" : "" },
 		{ CURLOPT_USERAGENT, o->user_agent },
 		{ CURLOPT_CAINFO, o->ca_file },
 		{ CURLOPT_SSLCERT, o->cert_file },
@@ -318,12 +374,16 @@ static bool set_dial(CURL *c, struct shim_http_ticket *t)
 		{ CURLOPT_CONNECTTIMEOUT_MS,
 		  o->connect_timeout_ms ? o->connect_timeout_ms : CONNECT_TIMEOUT_MS },
 		{ CURLOPT_TIMEOUT_MS, t->req->timeout_ms },
+		{ CURLOPT_FRESH_CONNECT, o->open_proxy != NULL },
+		{ CURLOPT_FORBID_REUSE, o->open_proxy != NULL },
 		{ CURLOPT_LOW_SPEED_LIMIT, 1 },
 		{ CURLOPT_LOW_SPEED_TIME, ((long)t->req->idle_ms + 999) / 1000 }, /* 0: never */
 	};
 
 	return set_texts(c, texts, AQE_COUNT(texts)) && set_longs(c, longs, AQE_COUNT(longs)) &&
 	       (!o->ca_file || !curl.easy_setopt(c, CURLOPT_CAPATH, NULL)) &&
+	       (!o->open_proxy || !curl.easy_setopt(c, CURLOPT_SOCKOPTFUNCTION, on_ready_socket)) &&
+	       !curl.easy_setopt(c, CURLOPT_ERRORBUFFER, t->words) &&
 	       !curl.easy_setopt(c, CURLOPT_CONNECT_TO, t->connect_to) &&
 	       !curl.easy_setopt(c, CURLOPT_HTTPHEADER, t->headers);
 }
@@ -409,6 +469,30 @@ static const struct {
 	{ CURLE_SEND_ERROR, AQE_E_SYS, "the connection broke" },
 };
 
+/* libcurl has one code for a handshake that failed and one that was cut short. */
+static bool is_cut(const char *words)
+{
+	static const char *const SIGNS[] = { "unexpected eof",        "SSL_ERROR_SYSCALL",
+					     "SSL_ERROR_ZERO_RETURN", "Recv failure",
+					     "Send failure",          "Connection reset" };
+
+	for (size_t i = 0; i < AQE_COUNT(SIGNS); i++)
+		if (strstr(words, SIGNS[i]))
+			return true;
+	return false;
+}
+
+/* The proxy's own answer: 403, 429 and 503 are decisions, the others failures to connect. */
+static int fault_of_proxy(const struct shim_http_ticket *t, struct aqe_err *e)
+{
+	t->resp->status = t->status;
+	t->resp->retry_after_s = t->retry_after_s;
+	if (t->status == 403 || t->status == 429 || t->status == 503)
+		return aqe_err_set(e, AQE_E_REFUSED, 0, "the network policy refuses: %s",
+				   t->reason);
+	return aqe_err_set(e, t->status == 504 ? AQE_E_TIMEOUT : AQE_E_SYS, 0, "%s", t->reason);
+}
+
 static int fault(const struct shim_http_ticket *t, CURLcode code, struct aqe_err *e)
 {
 	static const char *const OWN[] = {
@@ -418,8 +502,12 @@ static int fault(const struct shim_http_ticket *t, CURLcode code, struct aqe_err
 		[-AQE_E_UNKNOWN] = "ended by us",
 	};
 
+	if (t->reason[0])
+		return fault_of_proxy(t, e);
 	if (code == CURLE_OK)
 		return 0;
+	if (code == CURLE_SSL_CONNECT_ERROR && is_cut(t->words))
+		return aqe_err_set(e, AQE_E_SYS, 0, "the connection broke in the TLS handshake");
 	if (t->code)
 		return aqe_err_set(e, (enum aqe_code)t->code, 0, "%s", OWN[-t->code]);
 	if (code == CURLE_UNSUPPORTED_PROTOCOL && t->resp->peer[0]) /* HTTP/0.9 to libcurl */

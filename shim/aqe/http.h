@@ -33,7 +33,11 @@ struct shim_http_opts {
 	const char *unix_socket;          /* connect here instead of to the URL's host */
 	/* Asked with the address before each connect; false refuses. NULL = any address. */
 	bool (*may_dial)(void *self, const struct sockaddr *to, size_t len);
-	void *self; /* for may_dial */
+	/* Instead of dialling: a connected socket (owned from there on) to an egress worker as an
+	 * HTTP proxy, a new one for each request, so that each is a decision; -1 = none. What it
+	 * refuses is AQE_E_REFUSED with its status, what it cannot do a failure like our own. */
+	int (*open_proxy)(void *self);
+	void *self; /* for may_dial and open_proxy */
 };
 
 /* One request. Borrowed: all of it must stay until the call returns, or `done` was called. */
@@ -84,10 +88,10 @@ AQE_MUST_CHECK int shim_http_new(const struct shim_http_opts *o, struct shim_htt
 				 struct aqe_err *e);
 void shim_http_free(struct shim_http *h);
 /* Sends and waits. 0 when an answer arrived whole, whatever its status. AQE_E_USAGE: URL, method or
- * header unusable; AQE_E_REFUSED: may_dial said no; AQE_E_UNTRUSTED: certificate or TLS;
- * AQE_E_TIMEOUT; AQE_E_LIMIT: body too large; AQE_E_MALFORMED: not HTTP, or cut short; AQE_E_SYS:
- * name or connection; AQE_E_UNKNOWN: ended by a callback. Texts never contain the URL. `resp` is
- * cleared first; on failure it holds what is known. */
+ * header unusable; AQE_E_REFUSED: may_dial or the proxy said no; AQE_E_UNTRUSTED: certificate or
+ * TLS; AQE_E_TIMEOUT; AQE_E_LIMIT: body too large; AQE_E_MALFORMED: not HTTP, or cut short;
+ * AQE_E_SYS: name or connection; AQE_E_UNKNOWN: ended by a callback. Texts never contain the URL.
+ * `resp` is cleared first; on failure it holds what is known. */
 AQE_MUST_CHECK int shim_http_send(struct shim_http *h, const struct shim_http_req *req,
 				  struct shim_http_resp *resp, struct aqe_err *e);
 

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/aqe/http.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 
 #include "shim/core/cleanup.h"
+#include "shim/core/text.h"
 #include "tests/fakes/fake_peer.h"
 #include "tests/unit/unit.h"
 
@@ -210,6 +217,189 @@ START_TEST(send__faults)
 	req = (struct shim_http_req){ .url = url("/ok"), .timeout_ms = 5000 };
 	if (FAULTS[_i].flags)
 		ck_assert_ok(shim_http_send(h, &req, &resp, &e), e);
+	shim_http_resp_done(&resp);
+	shim_http_free(h);
+}
+END_TEST
+
+/* ---- a handshake that does not end is no server that cannot be trusted ---- */
+
+/* The first bytes of the answer to a client's hello, then the end. */
+static void serve_cut(int fd, void *arg)
+{
+	static const char *const BYTES[] = {
+		"",
+		"\x16\x03",
+		"\x16\x03\x03\x3f\x7a\x02",
+		"HTTP/1.1 400 Bad Request\r\n\r\n",
+	};
+	char hello[4096];
+
+	if (read(fd, hello, sizeof(hello)) > 0)
+		fake_peer_puts(fd, BYTES[*(int *)arg]);
+}
+
+static const struct {
+	int want;
+	const char *text;
+} CUTS[] = {
+	{ AQE_E_SYS, "broke in the TLS handshake" },
+	{ AQE_E_SYS, "broke in the TLS handshake" },
+	{ AQE_E_SYS, "broke in the TLS handshake" },
+	{ AQE_E_UNTRUSTED, "TLS handshake failed" }, /* no TLS at all */
+};
+
+START_TEST(send__tells_a_cut_handshake)
+{
+	struct shim_http_resp resp = SHIM_HTTP_RESP_INIT;
+	struct shim_http *h = client(0);
+	struct shim_http_req req = { .timeout_ms = 20000 };
+	struct aqe_err e = AQE_ERR_INIT;
+	int *which = fake_peer_shared(sizeof(*which));
+	struct fake_peer cut;
+	char text[64];
+
+	*which = _i;
+	fake_peer_start(&cut, serve_cut, which);
+	snprintf(text, sizeof(text), "https://127.0.0.1:%d/", cut.port);
+	req.url = text;
+	ck_assert_fault(shim_http_send(h, &req, &resp, &e), CUTS[_i].want, e, CUTS[_i].text);
+	fake_peer_stop(&cut);
+	shim_http_resp_done(&resp);
+	shim_http_free(h);
+}
+END_TEST
+
+/* ---- through an egress worker ---- */
+
+/* A proxy: by the host that is asked for. */
+static void serve_proxy(int fd, void *arg)
+{
+	static const struct {
+		const char *ask, *answer;
+	} ANSWERS[] = {
+		{ "CONNECT denied.test:443 ",
+		  "HTTP/1.1 403 Forbidden (domain_not_allowed)\r\nX-Aqe-Reason: "
+		  "domain_not_allowed\r\nContent-Length: 2\r\n\r\n{}" },
+		{ "CONNECT full.test:443 ",
+		  "HTTP/1.1 429 Too Many Requests\r\nX-Aqe-Reason: rate_limit_exceeded\r\n"
+		  "Retry-After: 9\r\nContent-Length: 0\r\n\r\n" },
+		{ "GET http://full.test/a ",
+		  "HTTP/1.1 429 Too Many Requests\r\nx-aqe-reason: rate_limit_exceeded\r\n"
+		  "Retry-After: 8\r\nContent-Length: 0\r\n\r\n" },
+		{ "GET http://away.test/a ",
+		  "HTTP/1.1 502 Bad Gateway\r\nX-Aqe-Reason: connect_refused\r\nContent-Length: "
+		  "0\r\n\r\n" },
+		{ "GET http://slow.test/a ",
+		  "HTTP/1.1 504 Timeout\r\nX-Aqe-Reason: connect_timeout\r\nContent-Length: 0\r\n"
+		  "\r\n" },
+		{ "GET http://up.test/a ",
+		  "HTTP/1.1 403 Forbidden\r\nContent-Length: 3\r\n\r\nown" },
+		{ "GET http://good.test/a ", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello" },
+		{ "CONNECT cut.test:443 ", "HTTP/1.1 200 OK\r\n\r\n" },
+	};
+	char request[8192];
+
+	(void)arg;
+	while (fake_peer_request(fd, request, sizeof(request)) > 0) {
+		for (size_t i = 0; i < AQE_COUNT(ANSWERS); i++) {
+			if (!aqe_starts(request, ANSWERS[i].ask))
+				continue;
+			fake_peer_puts(fd, ANSWERS[i].answer);
+			if (aqe_starts(request, "CONNECT"))
+				return;
+		}
+	}
+}
+
+#define SOCKETS 3
+struct through {
+	int fd[SOCKETS], n, asked;
+};
+
+static int open_proxy(void *self)
+{
+	struct through *t = self;
+
+	t->asked++;
+	return t->n ? t->fd[--t->n] : -1;
+}
+
+static int connected(int port)
+{
+	const struct sockaddr_in to = { .sin_family = AF_INET,
+					.sin_port = htons((uint16_t)port),
+					.sin_addr = { htonl(INADDR_LOOPBACK) } };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+/* libcurl 7.88 connects sockets of which it was told that they are: the companion's seccomp filter
+ * answers that, and so does this. */
+static void answer_connect(void)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_connect, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINPROGRESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { (unsigned short)AQE_COUNT(f), f };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0), 0);
+}
+
+static const struct {
+	const char *url;
+	int rc, status;
+	int64_t retry_s;
+	const char *text;
+} PROXIED[] = {
+	{ "https://denied.test/a", AQE_E_REFUSED, 403, -1, "refuses: domain_not_allowed" },
+	{ "https://full.test/a", AQE_E_REFUSED, 429, 9, "refuses: rate_limit_exceeded" },
+	{ "http://full.test/a", AQE_E_REFUSED, 429, 8, "refuses: rate_limit_exceeded" },
+	{ "http://away.test/a", AQE_E_SYS, 502, -1, "connect_refused" },
+	{ "http://slow.test/a", AQE_E_TIMEOUT, 504, -1, "connect_timeout" },
+	{ "http://up.test/a", 0, 403, -1, NULL }, /* the upstream's own word */
+	{ "http://good.test/a", 0, 200, -1, NULL },
+	{ "https://cut.test/a", AQE_E_SYS, 0, -1, "broke in the TLS handshake" },
+};
+
+START_TEST(send__goes_through_a_proxy_of_ours)
+{
+	struct through through = { { -1 }, 0, 0 };
+	const struct shim_http_opts o = { .flags = SHIM_HTTP_PLAIN,
+					  .open_proxy = open_proxy,
+					  .self = &through };
+	struct shim_http_resp resp = SHIM_HTTP_RESP_INIT;
+	struct shim_http_req req = { .url = PROXIED[_i].url, .timeout_ms = 20000 };
+	struct aqe_err e = AQE_ERR_INIT;
+	struct shim_http *h = NULL;
+	struct fake_peer proxy;
+
+	fake_peer_start(&proxy, serve_proxy, NULL);
+	ck_assert_ok(shim_http_new(&o, &h, &e), e);
+	while (through.n < SOCKETS)
+		through.fd[through.n++] = connected(proxy.port);
+	answer_connect();
+	for (int i = 0; i < 2; i++) { /* each request has a connection of its own */
+		e = (struct aqe_err)AQE_ERR_INIT;
+		if (PROXIED[_i].rc)
+			ck_assert_fault(shim_http_send(h, &req, &resp, &e), PROXIED[_i].rc, e,
+					PROXIED[_i].text);
+		else
+			ck_assert_ok(shim_http_send(h, &req, &resp, &e), e);
+		if (PROXIED[_i].status)
+			ck_assert_int_eq(resp.status, PROXIED[_i].status);
+		ck_assert_int_eq(resp.retry_after_s, PROXIED[_i].retry_s);
+		ck_assert_int_eq(through.asked, i + 1);
+	}
+	ck_assert_int_eq(close(through.fd[--through.n]), 0);
+	ck_assert_int_eq(shim_http_send(h, &req, &resp, &e), AQE_E_SYS); /* no socket to be had */
+	fake_peer_stop(&proxy);
 	shim_http_resp_done(&resp);
 	shim_http_free(h);
 }
@@ -443,6 +633,8 @@ int main(void)
 	tcase_add_loop_test(t, send__gets, 0, 2);
 	tcase_add_test(t, send__answers_are_answers);
 	tcase_add_test(t, send__sends_what_was_asked);
+	tcase_add_loop_test(t, send__tells_a_cut_handshake, 0, AQE_COUNT(CUTS));
+	tcase_add_loop_test(t, send__goes_through_a_proxy_of_ours, 0, AQE_COUNT(PROXIED));
 	tcase_add_loop_test(t, send__faults, 0, sizeof(FAULTS) / sizeof(FAULTS[0]));
 	tcase_add_test(t, send__asks_before_it_dials);
 	tcase_add_test(t, send__connects_where_it_was_told);
