@@ -28,6 +28,7 @@ struct cache_upstream_config {
 	const char *provider; /* part of the key; NULL = the URL's text */
 	const char *revision; /* part of the key; NULL = the model's digest (ollama), or "" */
 	const char *credential_file; /* a secret that is added outside, or NULL */
+	const char *credential;      /* or itself; not from a file */
 	const char *header, *prefix; /* "authorization", "Bearer " */
 	const char *ca_file;         /* NULL = the system's authorities */
 	const char *const *models;   /* that may be asked for; NULL = any */

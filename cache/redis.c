@@ -637,6 +637,7 @@ static int copy_strings(struct redis *r, const struct cache_redis_opts *o, struc
 		{ at->host, &r->opts.where.at.host },
 		{ o->where.username, &r->opts.where.username },
 		{ o->where.password_file, &r->opts.where.password_file },
+		{ o->where.password, &r->opts.where.password },
 		{ o->prefix ? o->prefix : "emb:", &r->opts.prefix },
 		{ tls->ca_file, &r->tls.ca_file },
 		{ tls->cert_file, &r->tls.cert_file },

@@ -175,8 +175,9 @@ static int introduce(struct cache_redis_conn *c, const struct cache_redis_where 
 	int rc = 0;
 
 	(void)snprintf(db, sizeof(db), "%u", w->db);
-	if (w->password_file) {
-		rc = read_password(w->password_file, &password, e);
+	if (w->password_file || w->password) {
+		rc = w->password ? aqe_buf_puts(&password, w->password)
+				 : read_password(w->password_file, &password, e);
 		if (!rc && w->username)
 			rc = say(c, 3,
 				 (const char *const[]){ "AUTH", w->username,

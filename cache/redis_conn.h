@@ -16,6 +16,7 @@ struct cache_redis_where {
 	struct cache_conn_opts at;
 	const char *username;      /* NULL = the default user */
 	const char *password_file; /* read anew for every connection; NULL = no password */
+	const char *password;      /* or itself */
 	unsigned db;
 	unsigned connect_timeout_ms, timeout_ms; /* of the set-up; of one batch */
 };

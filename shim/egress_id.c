@@ -12,8 +12,8 @@
 #include "shim/core/sha256.h"
 
 #define FIRST_ID 61184
-#define EACH     1445 /* a third of the range */
-#define KINDS    3
+#define EACH     1084 /* a quarter of the range */
+#define KINDS    4
 
 /* True when `file` (uid_map or gid_map) has all ids from FIRST_ID on. */
 static bool is_mapped(const char *file)
@@ -33,7 +33,7 @@ void shim_egress_ids(const char *name, struct shim_egress_ids *ret)
 	uint8_t hash[32];
 	uint32_t n;
 
-	*ret = (struct shim_egress_ids){ 0, 0, 0 };
+	*ret = (struct shim_egress_ids){ 0, 0, 0, 0 };
 	if (geteuid() != 0 || !is_mapped("/proc/self/uid_map") || !is_mapped("/proc/self/gid_map"))
 		return;
 	aqe_sha256(name, strlen(name), hash);
@@ -41,4 +41,5 @@ void shim_egress_ids(const char *name, struct shim_egress_ids *ret)
 	ret->worker = FIRST_ID + n;
 	ret->dialer = FIRST_ID + EACH + n;
 	ret->gateway = FIRST_ID + 2 * EACH + n;
+	ret->cache = FIRST_ID + 3 * EACH + n;
 }

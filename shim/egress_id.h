@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 struct shim_egress_ids {
-	uid_t worker, dialer, gateway;
+	uid_t worker, dialer, gateway, cache;
 };
 /* Ids of systemd's dynamic range (61184 to 65519), by `name`: workers of different containers
  * are different users. 0: stay who we are, because we are not root or the ids are not mapped. */

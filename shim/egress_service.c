@@ -20,6 +20,7 @@
 #include "shim/core/fs.h"
 #include "shim/core/text.h"
 #include "shim/egress_audit.h"
+#include "shim/egress_cache.h"
 #include "shim/egress_control.h"
 #include "shim/egress_id.h"
 #include "shim/egress_watch.h"
@@ -27,12 +28,13 @@
 #include "shim/exit.h"
 #include "shim/net_policy.h"
 
-#define ARENA_MAX ((size_t)1 << 20)
-#define HTTPS     443
-#define HTTP      80
-#define DNS       53
-#define COMPANION "aqe"
-#define LINES_MAX 2000 /* of the log, in the life of a service */
+#define ARENA_MAX   ((size_t)1 << 20)
+#define HTTPS       443
+#define HTTP        80
+#define DNS         53
+#define COMPANION   "aqe"
+#define CACHE_PLACE "127.0.0.1:3130"
+#define LINES_MAX   2000 /* of the log, in the life of a service */
 
 enum opt {
 	OPT_LISTEN = 1,
@@ -99,6 +101,8 @@ struct service {
 	struct aqe_arena *arena;
 	const char *policy_file, *type, *metrics, *control, *state, *lines, *audit_dir, *audit_mode;
 	const char *container, *agent_id, *image;
+	bool cache; /* the type has the listener */
+	uid_t cache_id;
 	struct netpol_listen_spec specs[NETPOL_LISTEN_MAX];
 	size_t n_specs;
 	pid_t netns;
@@ -108,7 +112,7 @@ struct service {
 	struct audit_log *log;
 	struct shim_egress_audit rows;
 	struct netpol_audit audit;
-	int lines_fd, state_fd, metrics_fd, control_fd, pidfd, netns_fd;
+	int lines_fd, state_fd, metrics_fd, control_fd, pidfd, netns_fd, cache_fd;
 	struct netpol_listen_fd listen[NETPOL_LISTEN_MAX];
 	size_t n_listen;
 };
@@ -293,6 +297,55 @@ static int open_policy(struct service *s, struct aqe_err *e)
 	return s->n_specs == 0 ? default_places(s, t, e) : 0;
 }
 
+/* ---- the cache: only inside a container ---- */
+
+static int read_files(const struct service *s, struct hard_policy **ret, struct aqe_err *e)
+{
+	return s->policy_file ? hard_policy_load_file(s->policy_file, ret, e)
+			      : hard_policy_load(HARD_POLICY_DIR,
+						 shim_env_policy_dir(s->arena, environ), ret, e);
+}
+
+static int cache_content(void *self, struct aqe_buf *b, struct aqe_err *e)
+{
+	const struct service *s = self;
+	const struct shim_egress_cache_for who = { s->type, s->agent_id, s->container };
+	struct hard_policy *p = NULL;
+	int rc = read_files(s, &p, e);
+
+	if (rc == 0)
+		rc = shim_egress_cache_give(p, &who, b, e);
+	hard_policy_free(p);
+	return rc;
+}
+
+static int open_cache(struct service *s, struct aqe_err *e)
+{
+	struct aqe_err why = AQE_ERR_INIT;
+	struct shim_egress_ids ids;
+	struct hard_policy *p = NULL;
+	uint32_t size = 0;
+	int fd = -1;
+	int rc = s->netns > 0 ? read_files(s, &p, e) : 0;
+
+	if (rc == 0 && p)
+		rc = shim_egress_cache_wanted(p, s->type, &s->cache, e);
+	shim_egress_ids(s->container ? s->container : s->type, &ids);
+	if (rc == 0 && s->cache)
+		rc = shim_egress_cache_id(p, s->type, ids.cache, &s->cache_id, e);
+	hard_policy_free(p);
+	if (rc < 0 || !s->cache)
+		return rc;
+	/* What cannot be used refuses the start, with its reason. */
+	rc = netpol_secrets_seal_by(cache_content, s, &fd, &size, &why, e);
+	if (rc < 0)
+		return rc;
+	(void)close(fd); /* judged; it is read again when it is handed over */
+	if (why.code != AQE_OK)
+		return aqe_err_set(e, why.code, why.sys, "%s", why.text);
+	return add_place(s, NETPOL_FRONT_CACHE, CACHE_PLACE, e);
+}
+
 static int open_audit(struct service *s, struct aqe_err *e)
 {
 	struct audit_opts at;
@@ -366,6 +419,8 @@ static int open_listeners(struct service *s, struct aqe_err *e)
 	if (rc < 0)
 		return rc;
 	s->n_listen = s->n_specs;
+	if (s->cache) /* its companion's, not the worker's */
+		s->cache_fd = s->listen[--s->n_listen].fd;
 	if (s->metrics_fd >= 0)
 		s->listen[s->n_listen++] =
 			(struct netpol_listen_fd){ s->metrics_fd, NETPOL_FRONT_METRICS };
@@ -438,6 +493,10 @@ static int run(struct service *s, enum netpol_keeper_end *ret, struct aqe_err *e
 		o.companions[i].listen_fd = -1;
 		o.companions[i].supervise = shim_egress_watch_port(&companions[i], now);
 	}
+	o.companions[NETPOL_COMPANION_CACHE].id = s->cache_id;
+	o.companions[NETPOL_COMPANION_CACHE].listen_fd = s->cache_fd;
+	o.companions[NETPOL_COMPANION_CACHE].content = s->cache ? cache_content : NULL;
+	o.companions[NETPOL_COMPANION_CACHE].content_self = s;
 	return netpol_keeper_run(&o, ret, e);
 }
 
@@ -446,6 +505,8 @@ static int serve(struct service *s, struct aqe_err *e)
 	enum netpol_keeper_end end = NETPOL_ENDED_ASKED;
 	int rc = open_policy(s, e);
 
+	if (rc == 0)
+		rc = open_cache(s, e);
 	if (rc == 0)
 		rc = open_audit(s, e);
 	if (rc == 0)
@@ -463,7 +524,8 @@ static int serve(struct service *s, struct aqe_err *e)
 
 static void done(struct service *s)
 {
-	const int fds[] = { s->lines_fd, s->state_fd, s->control_fd, s->pidfd, s->netns_fd };
+	const int fds[] = { s->lines_fd, s->state_fd, s->control_fd,
+			    s->pidfd,    s->netns_fd, s->cache_fd };
 
 	for (size_t i = 0; i < AQE_COUNT(fds); i++) {
 		if (fds[i] >= 0)
@@ -496,7 +558,8 @@ int shim_egress_main(int argc, char **argv)
 			     .metrics_fd = -1,
 			     .control_fd = -1,
 			     .pidfd = -1,
-			     .netns_fd = -1 };
+			     .netns_fd = -1,
+			     .cache_fd = -1 };
 	struct aqe_err e = AQE_ERR_INIT;
 	int rc = s.arena ? read_words(&s, argc, argv, &e)
 			 : aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory");

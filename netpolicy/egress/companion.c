@@ -16,13 +16,15 @@
 
 /* What is special about each. */
 static const struct {
-	const char *name; /* --role */
-	bool (*wanted)(const struct netpol_policy *p, const char *type);
-	const char *started, *ended, *closed, *secrets, *no_secrets; /* events */
+	const char *name;                                                /* --role */
+	bool (*wanted)(const struct netpol_policy *p, const char *type); /* NULL: with content */
+	const char *started, *ended, *closed, *secrets, *no_secrets;     /* events */
 } ROLES[NETPOL_COMPANION_COUNT] = {
 	[NETPOL_COMPANION_GATEWAY] = { "gateway", netpol_secrets_wanted, "gateway_started",
 				       "gateway_ended", "gateway_closed", "credential_changed",
 				       "credential_unavailable" },
+	[NETPOL_COMPANION_CACHE] = { "cache", NULL, "cache_started", "cache_ended", "cache_closed",
+				     "cache_changed", "cache_unavailable" },
 };
 
 struct netpol_companion {
@@ -46,6 +48,12 @@ static void tell(struct netpol_companion *c, const char *reason, bool good)
 
 /* ---- handing over ---- */
 
+/* Content has no files of its own to be looked at. */
+static uint64_t stamp_of(const struct netpol_companion *c)
+{
+	return c->o.content ? 0 : netpol_secrets_stamp(c->policy, c->o.agent_type);
+}
+
 static int send_secrets(struct netpol_companion *c, struct aqe_err *e)
 {
 	struct netpol_msg_secrets m = { NETPOL_MSG_SECRETS, 0 };
@@ -53,11 +61,17 @@ static int send_secrets(struct netpol_companion *c, struct aqe_err *e)
 	AQE_AUTO_FD int fd = -1;
 	int rc;
 
-	c->stamp = netpol_secrets_stamp(c->policy, c->o.agent_type);
-	rc = netpol_secrets_seal(c->policy, c->o.agent_type, &fd, &m.size, &why, e);
-	/* What cannot be read is not handed over: its gateway answers 503 from now on. */
-	if (rc == 0 && why.code != AQE_OK)
+	c->stamp = stamp_of(c);
+	rc = c->o.content ? netpol_secrets_seal_by(c->o.content, c->o.content_self, &fd, &m.size,
+						   &why, e)
+			  : netpol_secrets_seal(c->policy, c->o.agent_type, &fd, &m.size, &why, e);
+	/* What cannot be read is not handed over: its gateway answers 503 from now on. A cache
+	 * goes on with what it was given. */
+	if (rc == 0 && why.code != AQE_OK) {
 		tell(c, ROLES[c->o.role].no_secrets, false);
+		if (c->o.content)
+			return c->ready ? 0 : aqe_err_set(e, why.code, why.sys, "%s", why.text);
+	}
 	if (rc == 0 && netpol_wire_send(c->chan.fd, &m, sizeof(m), fd) != NETPOL_WIRE_SENT)
 		rc = aqe_err_set(e, AQE_E_SYS, EPIPE, "the companion is gone");
 	return rc;
@@ -83,7 +97,7 @@ static void on_look(struct netpol_timer *t)
 	struct aqe_err e = AQE_ERR_INIT;
 
 	netpol_loop_arm(c->o.loop, t, netpol_loop_now(c->o.loop) + NETPOL_COMPANION_LOOK_MS);
-	if (c->chan.fd < 0 || c->stamp == netpol_secrets_stamp(c->policy, c->o.agent_type))
+	if (c->chan.fd < 0 || c->stamp == stamp_of(c))
 		return;
 	tell(c, ROLES[c->o.role].secrets, true);
 	if (send_secrets(c, &e) < 0 && c->pid > 0)
@@ -302,7 +316,8 @@ int netpol_companion_policy(struct netpol_companion *c, struct netpol_policy *p,
 
 	netpol_policy_unref(c->policy);
 	c->policy = netpol_policy_ref(p);
-	c->wanted = before || ROLES[c->o.role].wanted(p, c->o.agent_type);
+	c->wanted = before || (ROLES[c->o.role].wanted ? ROLES[c->o.role].wanted(p, c->o.agent_type)
+						       : c->o.content != NULL);
 	if (!c->wanted || c->closed)
 		return 0;
 	if (before) /* it runs, or will soon and gets the newest then */
@@ -361,6 +376,8 @@ int netpol_companions_make(struct netpol_companions *s, const struct netpol_comp
 		o.id = each[i].id;
 		o.listen_fd = each[i].listen_fd;
 		o.supervise = each[i].supervise;
+		o.content = each[i].content;
+		o.content_self = each[i].content_self;
 		rc = netpol_companion_new(&o, &s->one[i], e);
 	}
 	return rc;

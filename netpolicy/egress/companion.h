@@ -6,6 +6,7 @@
 #define AQE_EGRESS_COMPANION_H
 
 #include "netpolicy/egress/loop.h"
+#include "netpolicy/egress/secrets.h"
 #include "netpolicy/egress/supervise.h"
 #include "netpolicy/egress/wire.h"
 #include "netpolicy/policy.h"
@@ -24,6 +25,10 @@ struct netpol_companion_opts {
 	int listen_fd;          /* handed over; -1: none. The caller's */
 	struct netpol_loop *loop;
 	struct netpol_supervise supervise; /* its own */
+	/* What it is given instead of the gateways' secrets, called in a child (secrets.h); it is
+	 * wanted then. NULL: the role's own. */
+	netpol_secrets_fn *content;
+	void *content_self;
 	/* What happened: "gateway_started", "gateway_ended", ...; and whether it is good. */
 	void (*event)(void *self, const char *reason, bool good);
 	/* It is ready, once a start: give it a channel to the worker. */
@@ -53,6 +58,8 @@ struct netpol_companion_each {
 	uid_t id;                          /* 0: as we are */
 	int listen_fd;                     /* -1: none */
 	struct netpol_supervise supervise; /* its own */
+	netpol_secrets_fn *content;        /* or NULL */
+	void *content_self;
 };
 /* Zeroed: none. */
 struct netpol_companions {

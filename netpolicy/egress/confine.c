@@ -17,7 +17,8 @@
 #include "shim/core/text.h"
 
 #define KEEP_MAX       32
-#define DIALER_THREADS 64 /* of its user id, which may be shared */
+#define DIALER_THREADS 64   /* of its user id, which may be shared */
+#define CACHE_THREADS  8192 /* likewise: by all containers that share a file */
 
 static int fail(struct aqe_err *e, const char *what)
 {
@@ -65,14 +66,19 @@ static int lower(int what, rlim_t to, struct aqe_err *e)
 
 static int lower_limits(const struct netpol_confine *c, struct aqe_err *e)
 {
+	static const rlim_t threads[] = {
+		[NETPOL_ROLE_WORKER] = 0,
+		[NETPOL_ROLE_DIALER] = DIALER_THREADS,
+		[NETPOL_ROLE_COMPANION] = 0,
+		[NETPOL_ROLE_CACHE] = CACHE_THREADS,
+		[NETPOL_ROLE_CACHE_REDIS] = CACHE_THREADS,
+	};
 	const struct {
 		int what;
 		rlim_t to;
 	} limits[] = {
-		{ RLIMIT_CORE, 0 },
-		{ RLIMIT_MEMLOCK, 0 },
-		{ RLIMIT_MSGQUEUE, 0 },
-		{ RLIMIT_NPROC, c->role == NETPOL_ROLE_DIALER ? DIALER_THREADS : 0 },
+		{ RLIMIT_CORE, 0 },           { RLIMIT_MEMLOCK, 0 },
+		{ RLIMIT_MSGQUEUE, 0 },       { RLIMIT_NPROC, threads[c->role] },
 		{ RLIMIT_NOFILE, c->nofile },
 	};
 

@@ -10,10 +10,14 @@
 #include "shim/core/err.h"
 
 enum netpol_role {
-	NETPOL_ROLE_WORKER,    /* no new sockets, no files, nothing but what it holds */
-	NETPOL_ROLE_DIALER,    /* sockets, threads, reading files for name look-ups */
-	NETPOL_ROLE_COMPANION, /* files to read, pairs of its own, no other sockets */
+	NETPOL_ROLE_WORKER,      /* no new sockets, no files, nothing but what it holds */
+	NETPOL_ROLE_DIALER,      /* sockets, threads, reading files for name look-ups */
+	NETPOL_ROLE_COMPANION,   /* files to read, pairs of its own, no other sockets */
+	NETPOL_ROLE_CACHE,       /* the same with threads, an accepting socket, files to write */
+	NETPOL_ROLE_CACHE_REDIS, /* and sockets to a server */
 };
+/* With NETPOL_ROLE_CACHE_REDIS descriptors from this number on count as connected. */
+#define NETPOL_CONNECTED_FROM 512
 
 struct netpol_confine {
 	enum netpol_role role;

@@ -534,8 +534,10 @@ static int reload(struct keeper *k, bool *ret_changed, struct aqe_err *e)
 	if (*ret_changed) {
 		tell_event(k, "policy_changed", true);
 		hand_over(k);
+		return 0;
 	}
-	return 0;
+	/* what companions are given may have changed all the same */
+	return netpol_companions_policy(&k->companions, k->o->live->now, e);
 }
 
 static void reload_by_signal(struct keeper *k)

@@ -116,6 +116,28 @@ static const int COMPANION[] = {
 #endif
 };
 
+/* A companion with threads, an accepting socket, and a database. */
+static const int CACHE[] = {
+	SYS_accept4,         SYS_clone3,    SYS_clone,     SYS_set_robust_list, SYS_rseq,
+	SYS_pwrite64,        SYS_ftruncate, SYS_fallocate, SYS_fsync,           SYS_fdatasync,
+	SYS_unlinkat,        SYS_mkdirat,   SYS_fchmod,    SYS_fchown,          SYS_openat2,
+	SYS_getcwd,          SYS_fstatfs,   SYS_statfs,    SYS_flock,           SYS_umask,
+	SYS_clock_nanosleep, SYS_renameat2, SYS_msync,
+#ifdef SYS_unlink
+	SYS_unlink,
+#endif
+#ifdef SYS_mkdir
+	SYS_mkdir,
+#endif
+#ifdef SYS_lstat
+	SYS_lstat,
+#endif
+#ifdef SYS_nanosleep
+	SYS_nanosleep,
+#endif
+};
+static const int REDIS[] = { SYS_bind, SYS_sendmmsg, SYS_recvmmsg };
+
 struct program {
 	struct sock_filter f[PROGRAM_MAX];
 	unsigned short n;
@@ -147,6 +169,16 @@ static void put_unless_bits(struct program *p, int nr, unsigned arg, uint32_t bi
 	put(p, BPF_JMP | BPF_JSET | BPF_K, bits, 1, 0);
 	put_return(p, SECCOMP_RET_ALLOW);
 	put_return(p, SECCOMP_RET_ERRNO | EACCES);
+}
+
+/* As for the others, from NETPOL_CONNECTED_FROM on. */
+static void put_connect(struct program *p)
+{
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_connect, 0, 4);
+	put(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)ARG_LOW(0), 0, 0);
+	put(p, BPF_JMP | BPF_JGE | BPF_K, NETPOL_CONNECTED_FROM, 0, 1);
+	put_return(p, SECCOMP_RET_ERRNO | EINPROGRESS);
+	put_return(p, SECCOMP_RET_ALLOW);
 }
 
 static void put_domains(struct program *p)
@@ -194,6 +226,21 @@ static void build(struct program *p, enum netpol_role role)
 		 * the answer with which it goes on. */
 		put(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_connect, 0, 1);
 		put_return(p, SECCOMP_RET_ERRNO | EINPROGRESS);
+		break;
+	case NETPOL_ROLE_CACHE:
+		put_all(p, COMPANION, AQE_COUNT(COMPANION));
+		put_all(p, CACHE, AQE_COUNT(CACHE));
+		put_allow(p, SYS_openat);
+		put(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_connect, 0, 1);
+		put_return(p, SECCOMP_RET_ERRNO | EINPROGRESS);
+		break;
+	case NETPOL_ROLE_CACHE_REDIS:
+		put_all(p, COMPANION, AQE_COUNT(COMPANION));
+		put_all(p, CACHE, AQE_COUNT(CACHE));
+		put_all(p, REDIS, AQE_COUNT(REDIS));
+		put_allow(p, SYS_openat);
+		put_connect(p);
+		put_domains(p);
 		break;
 	}
 	if (role != NETPOL_ROLE_WORKER)

@@ -173,7 +173,7 @@ struct said {
 	struct aqe_err why;
 };
 
-__attribute__((noreturn)) static void child(const struct netpol_policy *p, const char *type, int fd,
+__attribute__((noreturn)) static void child(netpol_secrets_fn *fn, void *self, int fd,
 					    struct said *ret)
 {
 	struct aqe_buf b = AQE_BUF_INIT(NETPOL_SECRETS_MAX);
@@ -181,7 +181,7 @@ __attribute__((noreturn)) static void child(const struct netpol_policy *p, const
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	if (read_all(p, type, &b, &why) < 0)
+	if (fn(self, &b, &why) < 0)
 		ret->why = why;
 	ret->size = (uint32_t)b.len;
 	ret->whole = !b.failed && aqe_fs_write_all(fd, b.p, b.len, NULL) == 0;
@@ -203,8 +203,8 @@ static int wait_child(pid_t pid, struct aqe_err *e)
 		       : aqe_err_set(e, AQE_E_INTERNAL, 0, "reading the gateways' files failed");
 }
 
-int netpol_secrets_seal(const struct netpol_policy *p, const char *type, int *ret_fd,
-			uint32_t *ret_size, struct aqe_err *why, struct aqe_err *e)
+int netpol_secrets_seal_by(netpol_secrets_fn *fn, void *self, int *ret_fd, uint32_t *ret_size,
+			   struct aqe_err *why, struct aqe_err *e)
 {
 	AQE_AUTO_FD int fd = memfd_create("secrets", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct said *said = mmap(NULL, sizeof(*said), PROT_READ | PROT_WRITE,
@@ -216,7 +216,7 @@ int netpol_secrets_seal(const struct netpol_policy *p, const char *type, int *re
 		return aqe_err_set(e, AQE_E_SYS, errno, "mmap");
 	pid = fd >= 0 ? fork() : -1;
 	if (pid == 0)
-		child(p, type, fd, said);
+		child(fn, self, fd, said);
 	rc = wait_child(pid, e);
 	if (rc == 0 && !said->whole)
 		rc = aqe_err_set(e, AQE_E_LIMIT, 0, "the gateways' files are too large");
@@ -229,6 +229,27 @@ int netpol_secrets_seal(const struct netpol_policy *p, const char *type, int *re
 	}
 	(void)munmap(said, sizeof(*said));
 	return rc;
+}
+
+/* The gateways of a type. */
+struct gateways {
+	const struct netpol_policy *p;
+	const char *type;
+};
+
+static int read_gateways(void *self, struct aqe_buf *b, struct aqe_err *e)
+{
+	const struct gateways *g = self;
+
+	return read_all(g->p, g->type, b, e);
+}
+
+int netpol_secrets_seal(const struct netpol_policy *p, const char *type, int *ret_fd,
+			uint32_t *ret_size, struct aqe_err *why, struct aqe_err *e)
+{
+	struct gateways g = { p, type };
+
+	return netpol_secrets_seal_by(read_gateways, &g, ret_fd, ret_size, why, e);
 }
 
 int netpol_secrets_check(const struct netpol_policy *p, const char *type, struct aqe_err *e)

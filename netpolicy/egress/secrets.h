@@ -30,6 +30,11 @@ AQE_MUST_CHECK int netpol_credential_read(const char *path, struct aqe_buf *b, s
  * such fault is in `why`, which is AQE_OK otherwise. */
 AQE_MUST_CHECK int netpol_secrets_seal(const struct netpol_policy *p, const char *type, int *ret_fd,
 				       uint32_t *ret_size, struct aqe_err *why, struct aqe_err *e);
+/* The same with another reader: fewer than NETPOL_SECRETS_MAX bytes. */
+typedef int netpol_secrets_fn(void *self, struct aqe_buf *b, struct aqe_err *e);
+AQE_MUST_CHECK int netpol_secrets_seal_by(netpol_secrets_fn *fn, void *self, int *ret_fd,
+					  uint32_t *ret_size, struct aqe_err *why,
+					  struct aqe_err *e);
 /* Only the judgement: the first fault. */
 AQE_MUST_CHECK int netpol_secrets_check(const struct netpol_policy *p, const char *type,
 					struct aqe_err *e);

@@ -8,7 +8,11 @@
 #define NETPOL_GATEWAY_NAME_MAX 64
 
 /* Which companion. */
-enum netpol_companion_role { NETPOL_COMPANION_GATEWAY, NETPOL_COMPANION_COUNT };
+enum netpol_companion_role {
+	NETPOL_COMPANION_GATEWAY,
+	NETPOL_COMPANION_CACHE,
+	NETPOL_COMPANION_COUNT
+};
 struct netpol_msg_link {
 	uint32_t type;
 	uint32_t role; /* enum netpol_companion_role */

@@ -13,9 +13,10 @@ struct shim_cache_service {
 	struct cache_gateway *gateway;
 };
 
-int shim_cache_embedder(const struct cache_config *cfg, struct cache *cache,
-			const struct cache_gate *gate, struct shim_cache_upstream **ret_upstream,
-			struct cache_embedder **ret, struct aqe_err *e)
+static int make_embedder(const struct cache_config *cfg, struct cache *cache,
+			 const struct cache_gate *gate, const struct shim_cache_way *way,
+			 struct shim_cache_upstream **ret_upstream, struct cache_embedder **ret,
+			 struct aqe_err *e)
 {
 	static const struct cache_gate OPEN = { NULL, NULL, NULL };
 	struct cache_embed_opts o = { .cache = cache,
@@ -29,13 +30,20 @@ int shim_cache_embedder(const struct cache_config *cfg, struct cache *cache,
 			e, AQE_E_USAGE, 0,
 			"no upstream: wanted a section 'upstream', or --upstream-kind and "
 			"--upstream-url");
-	rc = shim_cache_upstream_new(&cfg->upstream, ret_upstream, &o.upstream, e);
+	rc = shim_cache_upstream_new(&cfg->upstream, way, ret_upstream, &o.upstream, e);
 	return rc ? rc : cache_embedder_new(&o, ret, e);
 }
 
-int shim_cache_service_new(const struct cache_config *cfg, int listen_fd, unsigned threads,
-			   const struct cache_gate *gate, struct shim_cache_service **ret,
-			   struct aqe_err *e)
+int shim_cache_embedder(const struct cache_config *cfg, struct cache *cache,
+			const struct cache_gate *gate, struct shim_cache_upstream **ret_upstream,
+			struct cache_embedder **ret, struct aqe_err *e)
+{
+	return make_embedder(cfg, cache, gate, NULL, ret_upstream, ret, e);
+}
+
+int shim_cache_service_through(const struct cache_config *cfg, int listen_fd, unsigned threads,
+			       const struct shim_cache_way *way, struct shim_cache_service **ret,
+			       struct aqe_err *e)
 {
 	struct cache_gateway_opts o = { .listen_fd = listen_fd, .threads = threads };
 	struct shim_cache_service *s = calloc(1, sizeof(*s));
@@ -43,7 +51,7 @@ int shim_cache_service_new(const struct cache_config *cfg, int listen_fd, unsign
 		   : aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 
 	if (!rc)
-		rc = shim_cache_embedder(cfg, s->cache, gate, &s->upstream, &s->embedder, e);
+		rc = make_embedder(cfg, s->cache, NULL, way, &s->upstream, &s->embedder, e);
 	if (rc) {
 		(void)close(listen_fd);
 		shim_cache_service_free(s);
@@ -58,6 +66,12 @@ int shim_cache_service_new(const struct cache_config *cfg, int listen_fd, unsign
 	}
 	*ret = s;
 	return 0;
+}
+
+int shim_cache_service_new(const struct cache_config *cfg, int listen_fd, unsigned threads,
+			   struct shim_cache_service **ret, struct aqe_err *e)
+{
+	return shim_cache_service_through(cfg, listen_fd, threads, NULL, ret, e);
 }
 
 int shim_cache_service_run(struct shim_cache_service *s, struct aqe_err *e)

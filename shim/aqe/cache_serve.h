@@ -11,11 +11,15 @@
 struct shim_cache_service;
 
 /* Opens the cache and starts the threads; `cfg` (which must have an upstream) is borrowed.
- * `listen_fd` listens already and is owned from here on, also on failure. `gate` NULL: no policy.
- * Not in a process that forks. */
+ * `listen_fd` listens already and is owned from here on, also on failure. Not in a process that
+ * forks. */
 AQE_MUST_CHECK int shim_cache_service_new(const struct cache_config *cfg, int listen_fd,
-					  unsigned threads, const struct cache_gate *gate,
-					  struct shim_cache_service **ret, struct aqe_err *e);
+					  unsigned threads, struct shim_cache_service **ret,
+					  struct aqe_err *e);
+/* As above, with another way to the upstream. */
+AQE_MUST_CHECK int shim_cache_service_through(const struct cache_config *cfg, int listen_fd,
+					      unsigned threads, const struct shim_cache_way *way,
+					      struct shim_cache_service **ret, struct aqe_err *e);
 /* Serves until shim_cache_service_stop(), which may be called from a signal handler. */
 AQE_MUST_CHECK int shim_cache_service_run(struct shim_cache_service *s, struct aqe_err *e);
 void shim_cache_service_stop(struct shim_cache_service *s);

@@ -20,6 +20,7 @@
 
 struct shim_cache_upstream {
 	const struct cache_upstream_config *cfg;
+	struct shim_cache_way way;
 	struct aqe_buf credential; /* the whole header line */
 	pthread_mutex_t lock;
 	struct shim_http *idle[IDLE_MAX];
@@ -59,7 +60,9 @@ static int take(struct shim_cache_upstream *u, struct shim_http **ret, struct aq
 	const struct shim_http_opts o = { .flags = aqe_starts(u->cfg->url, "http://")
 							   ? SHIM_HTTP_PLAIN
 							   : 0,
-					  .ca_file = u->cfg->ca_file };
+					  .ca_file = u->cfg->ca_file,
+					  .open_proxy = u->way.open_proxy,
+					  .self = u->way.self };
 
 	pthread_mutex_lock(&u->lock);
 	*ret = u->n_idle > 0 ? u->idle[--u->n_idle] : NULL;
@@ -119,9 +122,16 @@ static int send_to(void *self, struct cache_exchange *x, struct aqe_err *e)
 	return rc;
 }
 
+/* The header's line. */
+static int set_credential(struct shim_cache_upstream *u, const char *secret, struct aqe_err *e)
+{
+	aqe_buf_addf(&u->credential, "%s: %s%s", u->cfg->header, u->cfg->prefix, secret);
+	return aqe_buf_ok(&u->credential, e);
+}
+
 int shim_cache_upstream_new(const struct cache_upstream_config *cfg,
-			    struct shim_cache_upstream **ret, struct cache_upstream *ret_port,
-			    struct aqe_err *e)
+			    const struct shim_cache_way *way, struct shim_cache_upstream **ret,
+			    struct cache_upstream *ret_port, struct aqe_err *e)
 {
 	static const struct aqe_buf CREDENTIAL = AQE_BUF_INIT((size_t)2 * CREDENTIAL_MAX);
 	struct shim_cache_upstream *u = calloc(1, sizeof(*u));
@@ -130,9 +140,13 @@ int shim_cache_upstream_new(const struct cache_upstream_config *cfg,
 	if (!u)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 	u->cfg = cfg;
+	if (way)
+		u->way = *way;
 	u->credential = CREDENTIAL;
 	pthread_mutex_init(&u->lock, NULL);
-	rc = cfg->credential_file ? read_credential(u, e) : 0;
+	rc = cfg->credential        ? set_credential(u, cfg->credential, e)
+	     : cfg->credential_file ? read_credential(u, e)
+				    : 0;
 	if (rc) {
 		shim_cache_upstream_free(u);
 		return rc;

@@ -124,7 +124,7 @@ static int serve(struct shim_cache_cmd *c, struct aqe_err *e)
 		rc = listen_on(c->arena, where, &fd, e);
 	if (rc)
 		return rc;
-	rc = shim_cache_service_new(&c->cfg, fd, (unsigned)c->threads, NULL, &running, e);
+	rc = shim_cache_service_new(&c->cfg, fd, (unsigned)c->threads, &running, e);
 	if (rc)
 		return rc;
 	(void)sigaction(SIGTERM, &end, NULL); /* cannot fail for these signals */

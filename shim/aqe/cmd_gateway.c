@@ -14,6 +14,7 @@
 #include "netpolicy/egress/handoff.h"
 #include "netpolicy/egress/secrets.h"
 #include "shim/aqe/cmds.h"
+#include "shim/aqe/gateway_cache.h"
 #include "shim/aqe/gateway_session.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/cli.h"
@@ -27,14 +28,14 @@
 
 enum opt { OPT_ROLE = 1, OPT_ID, OPT_TYPE };
 static const struct aqe_cli_opt OPTS[] = {
-	{ "role", 0, "NAME", "gateway", OPT_ROLE },
+	{ "role", 0, "NAME", "gateway or cache", OPT_ROLE },
 	{ "id", 0, "UID", "user and group to become", OPT_ID },
 	{ "type", 0, "TYPE", "agent type", OPT_TYPE },
 	{ NULL, 0, NULL, NULL, 0 },
 };
 static const struct aqe_cli_cmd CMD = {
 	.name = "aqe gateway",
-	.synopsis = "--role=gateway --type=TYPE [--id=UID]",
+	.synopsis = "--role=ROLE --type=TYPE [--id=UID]",
 	.about = "The companion of an egress service. Its keeper starts it.",
 	.opts = OPTS,
 };
@@ -47,7 +48,7 @@ struct running {
 };
 
 struct gateway {
-	const char *type;
+	const char *type, *role;
 	uint64_t id;
 	struct netpol_policy *policy; /* NULL until it came */
 	struct aqe_arena *arena;      /* of secrets */
@@ -336,14 +337,14 @@ static int serve(struct gateway *g, struct aqe_err *e)
 
 static int read_words(struct gateway *g, int argc, char **argv, struct aqe_err *e)
 {
-	const char *role = NULL;
+	static const char *const roles[] = { "gateway", "cache", NULL };
 	struct aqe_cli c;
 	int id;
 
 	aqe_cli_init(&c, &CMD, argc, argv);
 	while ((id = aqe_cli_next(&c, e)) != AQE_CLI_END) {
 		if (id == OPT_ROLE)
-			role = c.value;
+			g->role = c.value;
 		else if (id == OPT_TYPE)
 			g->type = c.value;
 		else if (id < 0)
@@ -351,7 +352,7 @@ static int read_words(struct gateway *g, int argc, char **argv, struct aqe_err *
 		else if (id != OPT_ID || !aqe_parse_u64(c.value, INT32_MAX, &g->id))
 			return aqe_err_set(e, AQE_E_USAGE, 0, "it is started by an egress service");
 	}
-	if (!g->type || !aqe_str_eq(role, "gateway"))
+	if (!g->type || !g->role || !aqe_str_in(g->role, roles))
 		return aqe_err_set(e, AQE_E_USAGE, 0, "it is started by an egress service");
 	return 0;
 }
@@ -369,6 +370,20 @@ static int confine(const struct gateway *g, struct aqe_err *e)
 	 * interfaces, and is not possible everywhere. */
 	(void)unshare(CLONE_NEWNET);
 	return netpol_confine(&c, e);
+}
+
+static int run(struct gateway *g, struct aqe_err *e)
+{
+	int rc;
+
+	if (aqe_str_eq(g->role, "cache"))
+		return shim_gateway_cache(g->id, e);
+	rc = shim_tls_load(e);
+	if (rc == 0)
+		rc = confine(g, e);
+	if (rc == 0)
+		rc = shim_tls_pool_new(&g->pool, e);
+	return rc == 0 ? serve(g, e) : rc;
 }
 
 static void done(struct gateway *g)
@@ -392,13 +407,7 @@ int shim_cmd_gateway(int argc, char **argv)
 	int rc = read_words(&g, argc, argv, &e);
 
 	if (rc == 0)
-		rc = shim_tls_load(&e);
-	if (rc == 0)
-		rc = confine(&g, &e);
-	if (rc == 0)
-		rc = shim_tls_pool_new(&g.pool, &e);
-	if (rc == 0)
-		rc = serve(&g, &e);
+		rc = run(&g, &e);
 	done(&g);
 	if (rc == 0)
 		return SHIM_EXIT_OK;

@@ -113,6 +113,11 @@ static int ready(struct aqe_err *e)
 		       : aqe_err_set(e, not_ready.code, not_ready.sys, "%s", not_ready.text);
 }
 
+int shim_http_load(struct aqe_err *e)
+{
+	return ready(e);
+}
+
 /* ---- options ---- */
 
 /* The strings live in `a`. */

@@ -81,6 +81,9 @@ struct shim_http_resp {
 /* NULL is accepted. */
 void shim_http_resp_done(struct shim_http_resp *r);
 
+/* Loads libcurl now, for a process that soon cannot open files. */
+AQE_MUST_CHECK int shim_http_load(struct aqe_err *e);
+
 /* ---- one at a time: connections stay open between requests ---- */
 struct shim_http;
 /* `o` may be NULL. */

@@ -294,7 +294,7 @@ static void serve_proxy(int fd, void *arg)
 		  "HTTP/1.1 504 Timeout\r\nX-Aqe-Reason: connect_timeout\r\nContent-Length: 0\r\n"
 		  "\r\n" },
 		{ "GET http://up.test/a ",
-		  "HTTP/1.1 403 Forbidden\r\nContent-Length: 3\r\n\r\nown" },
+		  "HTTP/1.1 403 Forbidden\r\nContent-Length: 3\r\n\r\nupp" },
 		{ "GET http://good.test/a ", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello" },
 		{ "CONNECT cut.test:443 ", "HTTP/1.1 200 OK\r\n\r\n" },
 	};
