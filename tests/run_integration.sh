@@ -80,6 +80,8 @@ rows=$(
 2 docker-remap runc agent_image ^docker-compose
 1 podman-root crun sandbox_load
 1 none - cache
+1 podman-root crun cache_containers
+2 docker-remap runc cache_containers ^(a miss|another)
 1 none - policy_serve
 P
 )

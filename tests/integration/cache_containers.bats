@@ -68,6 +68,8 @@ cache_policy() {
 
 setup_file() {
 	engine_start
+	# beside the shim, where the egress service looks for its companions' program
+	install -m 755 "$AQE" "$AQE_TMP/bin/aqe"
 	upstream_start
 	echo secret-key-1 >"$AQE_TMP/key.txt"
 	chmod 600 "$AQE_TMP/key.txt"
@@ -160,6 +162,7 @@ embed() {
 	assert_match '^Seccomp:[[:space:]]2$'
 	assert_match '^NoNewPrivs:[[:space:]]1$'
 	[ "$AQE_ENGINE" = podman-user ] || refute_has "$(printf 'Uid:\t0')"
+	engine kill "$id" >/dev/null
 	engine rm -f "$id" >/dev/null
 	wait_for test ! -e "/proc/$pid"
 }

@@ -504,7 +504,7 @@ START_TEST(gateway__adds_the_credential_outside)
 	snprintf(url_text, sizeof(url_text), "http://127.0.0.1:%d/base/", peer.port);
 	cfg.upstream.url = url_text;
 	cfg.upstream.credential_file = util_path("key");
-	ck_assert_ok(shim_cache_upstream_new(&cfg.upstream, &real, &way, &e), e);
+	ck_assert_ok(shim_cache_upstream_new(&cfg.upstream, NULL, &real, &way, &e), e);
 	start_with("openai", way, &o);
 	check("/v1/embeddings", "{\"model\":\"m\",\"input\":\"a\"}", 200, "miss");
 	ck_assert_ptr_eq(strstr(log, "POST /base/v1/embeddings HTTP/1.1\r\n"), log);
@@ -515,8 +515,8 @@ START_TEST(gateway__adds_the_credential_outside)
 	check("/v1/embeddings", "{\"model\":\"m\",\"input\":\"b\"}", 502, NULL);
 	check("/v1/embeddings", "{\"model\":\"m\",\"input\":\"a\"}", 200, "hit"); /* all the same */
 	chmod(util_path("key"), 0644);
-	ck_assert_fault(shim_cache_upstream_new(&cfg.upstream, &real, &way, &e), AQE_E_UNTRUSTED, e,
-			"others may read");
+	ck_assert_fault(shim_cache_upstream_new(&cfg.upstream, NULL, &real, &way, &e),
+			AQE_E_UNTRUSTED, e, "others may read");
 }
 END_TEST
 
