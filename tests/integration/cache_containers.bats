@@ -152,6 +152,8 @@ embed() {
 	cache_policy
 }
 
+no_companion() { ! pgrep -f 'aqe gateway --role=cache'; }
+
 @test "what serves has no rights: its own user, no capabilities, a filter" {
 	local pid id
 	id=$(hard_run -d $IMG sleep 600)
@@ -162,7 +164,14 @@ embed() {
 	assert_match '^Seccomp:[[:space:]]2$'
 	assert_match '^NoNewPrivs:[[:space:]]1$'
 	[ "$AQE_ENGINE" = podman-user ] || refute_has "$(printf 'Uid:\t0')"
+	# another section: one that has it takes its place
+	cache_policy '.cache.ttlMs = 5000'
+	run "$AQE" policy reload
+	assert_status 0
+	wait_for test ! -e "/proc/$pid"
+	wait_for pgrep -f 'aqe gateway --role=cache'
 	engine kill "$id" >/dev/null
 	engine rm -f "$id" >/dev/null
-	wait_for test ! -e "/proc/$pid"
+	wait_for no_companion
+	cache_policy
 }
