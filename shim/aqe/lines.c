@@ -47,10 +47,13 @@ static int fill(struct shim_lines *l, struct aqe_err *e)
 	l->ended = n == 0;
 	l->at += (uint64_t)n;
 	aqe_buf_add(&l->buf, part, (size_t)n);
-	if (l->buf.len > l->buf.max - READ_BYTES || l->buf.failed == AQE_E_LIMIT)
-		return aqe_err_set(e, AQE_E_LIMIT, 0, "line %llu is longer than %zu bytes",
-				   (unsigned long long)l->number + 1, l->buf.max - READ_BYTES);
 	return aqe_buf_ok(&l->buf, e);
+}
+
+static int too_long(const struct shim_lines *l, struct aqe_err *e)
+{
+	return aqe_err_set(e, AQE_E_LIMIT, 0, "line %llu is longer than %zu bytes",
+			   (unsigned long long)l->number + 1, l->buf.max - READ_BYTES);
 }
 
 int shim_lines_next(struct shim_lines *l, const char **ret, size_t *ret_n, struct aqe_err *e)
@@ -65,6 +68,8 @@ int shim_lines_next(struct shim_lines *l, const char **ret, size_t *ret_n, struc
 			end = memchr(l->buf.p + l->begin + looked, '\n', len - looked);
 		if (end || l->ended)
 			break;
+		if (len > l->buf.max - READ_BYTES + 1) /* with a \r it may still be right */
+			return too_long(l, e);
 		looked = len;
 		rc = fill(l, e);
 		if (rc)
@@ -72,12 +77,14 @@ int shim_lines_next(struct shim_lines *l, const char **ret, size_t *ret_n, struc
 	}
 	if (!end && len == 0)
 		return 0;
-	l->number++;
 	*ret = l->buf.p + l->begin;
-	*ret_n = end ? (size_t)(end - *ret) : len;
-	l->begin += *ret_n + (end ? 1 : 0);
+	*ret_n = len = end ? (size_t)(end - *ret) : len;
 	if (*ret_n > 0 && (*ret)[*ret_n - 1] == '\r')
 		--*ret_n;
+	if (*ret_n > l->buf.max - READ_BYTES)
+		return too_long(l, e);
+	l->number++;
+	l->begin += len + (end ? 1 : 0);
 	return 1;
 }
 

@@ -28,7 +28,7 @@ bench_cache() {
 	dir=$(mktemp -d)
 	build/release/bench/bench_cache "$dir" || status=1
 	[ -d "$npm/node_modules/better-sqlite3" ] ||
-		(mkdir -p "$npm" && cd "$npm" && npm_config_nodedir=/usr timeout 1800 npm install --silent --no-audit --no-fund better-sqlite3@12) >/dev/null 2>&1 || :
+		(mkdir -p "$npm" && cd "$npm" && npm_config_nodedir=/usr npm_config_build_from_source=true timeout 1800 npm install --silent --no-audit --no-fund better-sqlite3@12) >/dev/null 2>&1 || :
 	node tests/bench/bench_cache.mjs "$PWD/$npm" "$dir/js.db" 2>/dev/null || echo "better-sqlite3 12: not to be had here"
 	! command -v redis-benchmark >/dev/null || bench_redis "$dir"
 	rm -r "$dir"
