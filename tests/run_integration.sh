@@ -66,6 +66,7 @@ rows=$(
 1 none - egress
 1 none - egress_shared
 1 podman-root crun egress_containers
+1 podman-root crun egress_many
 1 podman-user crun egress_containers
 1 podman-root runc egress_containers ^(curl|nothing|the service)
 2 docker runc egress_containers ^(curl|nothing|the service)

@@ -296,10 +296,9 @@ static void ask_anew(const struct load *l, int ep, double *begun)
 	struct epoll_event ev = { .events = EPOLLIN };
 
 	ev.data.fd = dial(l->direct ? &l->target : &l->proxy);
-	if (*begun == 0)
-		*begun = now();
 	if (ev.data.fd >= HTTP_FDS || epoll_ctl(ep, EPOLL_CTL_ADD, ev.data.fd, &ev) < 0)
 		_exit(1);
+	begun[ev.data.fd] = now();
 	send_all(ev.data.fd, l->get, strlen(l->get));
 }
 
@@ -311,7 +310,7 @@ static void http(struct load *l)
 	size_t closed = 0;
 
 	for (int i = 0; i < CONNS_MAX; i++)
-		ask_anew(l, ep, &begun[ep + 1 + i]);
+		ask_anew(l, ep, begun);
 	while (now() < l->until) {
 		int k = epoll_wait(ep, got, CONNS_MAX, 100);
 
@@ -322,7 +321,7 @@ static void http(struct load *l)
 			if (m <= 0) {
 				(void)close(fd); /* its number is the next connection's */
 				closed++;
-				ask_anew(l, ep, &begun[fd]);
+				ask_anew(l, ep, begun);
 				continue;
 			}
 			/* The whole answer comes at once: it is small. */
