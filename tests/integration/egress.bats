@@ -49,6 +49,7 @@ export -f web
 		web
 		lab_egress
 		scenario addresses
+		scenario rebinding
 	}
 	in_lab body
 }

@@ -96,6 +96,30 @@ def addresses():
     assert not [r for r in rows if r.get("address")], rows
 
 
+def rebinding():
+    """A name that leads elsewhere at the next look-up: judged anew, and loopback sees no connection."""
+    path = os.path.join(LAB, "hosts")
+    trap = socket.create_server(("127.0.0.1", 80))
+    trap.setblocking(False)
+
+    def leads_to(address):
+        with open(path, "r+", encoding="utf-8") as f:  # in place: it is a bind mount
+            text = "".join(x for x in f if "turn.wild.test" not in x) + address + " turn.wild.test\n"
+            f.seek(0)
+            f.write(text)
+            f.truncate()
+
+    leads_to("10.66.0.2")
+    same(status(get("http://turn.wild.test/")), "200 OK")
+    leads_to("127.0.0.1")
+    until(lambda: status(get("http://turn.wild.test/")) == "403 address_denied", 30)
+    try:
+        trap.accept()
+        raise AssertionError("loopback was reached")
+    except BlockingIOError:
+        pass
+
+
 # ---- names (U35) ----
 
 def names():
