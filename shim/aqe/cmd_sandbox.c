@@ -48,19 +48,19 @@ static int help(void)
 
 /* ---- what only our own processes call ---- */
 
-static const struct aqe_cli_opt NO_OPTS[] = { SHIM_SB_OPT_END };
+static const struct aqe_cli_opt OWN_OPTS[] = { SHIM_SB_OPT_DATA, SHIM_SB_OPT_END };
 static const struct aqe_cli_cmd MONITOR = {
 	.name = "aqe sandbox monitor",
 	.synopsis = "NAME",
 	.about = "Watches one sandbox until it does not run any more. Started by the other "
 		 "commands.",
-	.opts = NO_OPTS,
+	.opts = OWN_OPTS,
 };
 static const struct aqe_cli_cmd CALL = {
 	.name = "aqe sandbox call",
 	.synopsis = "start|alive|stop NAME",
 	.about = "One call of a monitor to the engine.",
-	.opts = NO_OPTS,
+	.opts = OWN_OPTS,
 };
 
 static int monitor(int argc, char **argv)

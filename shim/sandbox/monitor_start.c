@@ -23,7 +23,8 @@
 
 static int spawn_detached(const struct shim_box *b, pid_t *ret, struct aqe_err *e)
 {
-	const char *const argv[] = { "aqe", "sandbox", "monitor", b->name, NULL };
+	const char *const argv[] = { "aqe",        "sandbox",      "monitor", b->name,
+				     "--data-dir", b->place->path, NULL };
 	AQE_AUTO_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	AQE_AUTO_FD int log =
 		openat(b->fd, LOG_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -210,9 +210,11 @@ static void on_health_limit(void *arg)
 /* `aqe sandbox exec NAME -- /bin/sh -c COMMAND` in a process of its own. */
 static int spawn_check(struct shim_monitor *m, struct aqe_err *e)
 {
-	const char *const words[] = { "aqe", "sandbox",           "exec",
-				      "--",  m->box->name,        "/bin/sh",
-				      "-c",  m->box->plan.health, NULL };
+	const char *const words[] = {
+		"aqe", "sandbox",    "exec",    "--data-dir", m->box->place->path,
+		"--",  m->box->name, "/bin/sh", "-c",         m->box->plan.health,
+		NULL
+	};
 	AQE_AUTO_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	struct shim_spawn o = {
 		"/proc/self/exe", (char *const *)(uintptr_t)words, environ, null, null, null, false
