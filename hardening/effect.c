@@ -30,8 +30,8 @@
 #define ARENA_MAX_BYTES      (4U << 20)
 /* Most time between the start signal and the filter. Measured: both runtimes' `start` returns when
  * it is in force; the wait is for loaded hosts. */
-#define START_WAIT_MS 10000  /* fifty starts at once on two processors take seconds each */
-#define START_NAP_NS  200000 /* doubled each time */
+#define START_WAIT_MS 10000 /* fifty starts at once on two processors take seconds each */
+#define START_NAP_NS  50000 /* doubled each time */
 
 /* One check under way. */
 struct check {

@@ -114,12 +114,27 @@ static const struct {
 
 static const struct {
 	char name[8];
-	bool all, signal; /* takes --all, takes one word after the id */
+	bool signals; /* takes --all, and one word after the id */
 } verbs[] = {
-	{ "state", false, false },
-	{ "pause", false, false },
-	{ "resume", false, false },
+	{ "state", false },
+	{ "kill", true },
+	{ "pause", false },
+	{ "resume", false },
 };
+
+static const char ends[][8] = {
+	"TERM", "KILL", "INT",     "QUIT",    "HUP",    "15",      "9",      "2",
+	"3",    "1",    "SIGTERM", "SIGKILL", "SIGINT", "SIGQUIT", "SIGHUP",
+};
+
+bool shim_early_is_end(const char *signal)
+{
+	size_t i = 0;
+
+	while (signal && i < COUNT(ends) && !same(signal, ends[i]))
+		i++;
+	return i < COUNT(ends);
+}
 
 /* One option before the verb: moves over its words. */
 static bool global(char *const **at, struct shim_early *call)
@@ -165,7 +180,7 @@ static bool is_id(const char *s)
 
 bool shim_early_plan(char *const *argv, struct shim_early *ret)
 {
-	struct shim_early call = { NULL, NULL };
+	struct shim_early call = { NULL, NULL, false };
 	char *const *at = argv;
 	size_t verb = 0;
 
@@ -179,12 +194,13 @@ bool shim_early_plan(char *const *argv, struct shim_early *ret)
 		verb++;
 	if (!*at++ || verb == COUNT(verbs))
 		return false;
-	while (*at && verbs[verb].all && (same(*at, "--all") || same(*at, "-a")))
+	while (*at && verbs[verb].signals && (same(*at, "--all") || same(*at, "-a")))
 		at++;
 	if (!*at || !is_id(*at))
 		return false;
 	call.id = *at++;
-	if (*at && verbs[verb].signal && **at && **at != '-')
+	call.ends = verbs[verb].signals && shim_early_is_end(*at);
+	if (*at && verbs[verb].signals && **at && **at != '-')
 		at++;
 	if (*at)
 		return false;

@@ -27,12 +27,17 @@ uint64_t shim_early_root_hash(const char *root);
 /* A call that is passed on as it came. */
 struct shim_early {
 	const char *id, *root; /* root: the option's value or NULL */
+	bool ends;             /* `kill` that asks for the container's end */
 };
 #define SHIM_EARLY_ID_MAX 200 /* bytes of an id that is a file name as it is */
 
 /* True when the words of main() are a plain `state`, `kill`, `pause` or `resume` of one container.
  * Whatever is unusual is left to shim_argv_parse(). */
 bool shim_early_plan(char *const *argv, struct shim_early *ret);
+/* True for a signal, as `kill` is given it, that asks a process to end; NULL is TERM. */
+bool shim_early_is_end(const char *signal);
+/* A file of this name in the container's folder: somebody wanted its end (runtime_restart.c). */
+#define SHIM_EARLY_KILLED "killed"
 /* The name of the container's folder, "<id>@<hash>"; `size` at least SHIM_EARLY_NAME. */
 #define SHIM_EARLY_NAME (SHIM_EARLY_ID_MAX + 1 + SHIM_EARLY_HASH_HEX + 1)
 void shim_early_name(const struct shim_early *call, char *ret);

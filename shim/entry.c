@@ -35,12 +35,12 @@ static long call6(long number, long a, long b, long c, long d, long e)
 	return ret;
 }
 
-static int open_dir(int at, const char *path, unsigned long long resolve)
+static int open_at(int at, const char *path, int flags, unsigned long long resolve)
 {
 	struct open_how how;
 
-	how.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-	how.mode = 0;
+	how.flags = (unsigned)flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	how.mode = flags & O_CREAT ? 0600 : 0;
 	how.resolve = resolve | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
 	return (int)call6(SYS_openat2, at, (long)path, (long)&how, sizeof(how), 0);
 }
@@ -92,21 +92,28 @@ static bool is_host_root(void)
 	return n > 0 && n < (long)sizeof(text) && *w == '\0';
 }
 
-/* The checked low-level runtime that the container's folder names, or -1. `path` gets its name. */
-static int open_low(const struct shim_early *call, char path[RUNTIME_MAX])
+/* The container's folder, or -1. */
+static int open_folder(const struct shim_early *call)
 {
 	char name[SHIM_EARLY_NAME];
-	struct stat st, self;
-	int state, dir, low;
-	long n;
+	struct stat st;
+	int state, dir;
 
 	shim_early_name(call, name);
-	state = open_dir(AT_FDCWD, STATE_DIR, 0);
+	state = open_at(AT_FDCWD, STATE_DIR, O_RDONLY | O_DIRECTORY, 0);
 	if (state < 0 || !is_ours(state, S_IFDIR, &st))
 		return -1;
-	dir = open_dir(state, name, RESOLVE_BENEATH);
-	if (dir < 0 || !is_ours(dir, S_IFDIR, &st))
-		return -1;
+	dir = open_at(state, name, O_RDONLY | O_DIRECTORY, RESOLVE_BENEATH);
+	return dir < 0 || !is_ours(dir, S_IFDIR, &st) ? -1 : dir;
+}
+
+/* The checked low-level runtime that the container's folder names, or -1. `path` gets its name. */
+static int open_low(int dir, char path[RUNTIME_MAX])
+{
+	struct stat st, self;
+	long n;
+	int low;
+
 	n = call6(SYS_readlinkat, dir, (long)"runtime", (long)path, RUNTIME_MAX - 1, 0);
 	if (n <= 0 || n >= RUNTIME_MAX - 1 || path[0] != '/')
 		return -1;
@@ -159,12 +166,17 @@ static void pass(char **argv, char *const *envp)
 {
 	struct shim_early call;
 	char *env[ENV_MAX + 1], path[RUNTIME_MAX], *first = argv[0];
-	int low;
+	int dir, low;
 
 	if (!shim_early_plan(argv, &call) || !is_host_root() || !filter(envp, env))
 		return;
-	low = open_low(&call, path);
-	if (low < 0 || call6(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC, 0, 0) != 0)
+	dir = open_folder(&call);
+	low = dir < 0 ? -1 : open_low(dir, path);
+	if (low < 0)
+		return;
+	if (call.ends) /* as shim_restart_killed(): only the restart policy misses it */
+		(void)open_at(dir, SHIM_EARLY_KILLED, O_WRONLY | O_CREAT, RESOLVE_BENEATH);
+	if (call6(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC, 0, 0) != 0)
 		return;
 	argv[0] = path;
 	(void)call6(SYS_execveat, low, (long)"", (long)argv, (long)env, AT_EMPTY_PATH);

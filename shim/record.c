@@ -96,7 +96,7 @@ void shim_state_done(struct shim_state *s)
 
 char *shim_record_name(struct aqe_arena *a, const char *id, const char *root)
 {
-	const struct shim_early call = { id, root };
+	const struct shim_early call = { .id = id, .root = root };
 	char digest[AQE_DIGEST_TEXT];
 	char *name;
 

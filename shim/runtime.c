@@ -14,6 +14,7 @@
 #include "shim/core/text.h"
 #include "shim/env.h"
 #include "shim/exit.h"
+#include "shim/heap.h"
 #include "shim/net_policy.h"
 #include "shim/version.h"
 
@@ -241,7 +242,7 @@ static int version(struct shim_rt *rt)
 
 	if (shim_low_any(rt, &e) == 0) {
 		words[0] = rt->low.path;
-		rc = shim_low_run(&rt->low, (char *const *)(const void *)words, rt->clean, &e);
+		rc = shim_low_run(&rt->low, (char *const *)(const void *)words, rt->clean, NULL, &e);
 	}
 	if (puts("aqe-shim " SHIM_VERSION) < 0 || fflush(stdout) != 0 || rc < 0)
 		return SHIM_EXIT_FAILED;
@@ -269,26 +270,29 @@ static int help(struct shim_rt *rt)
 	return SHIM_EXIT_OK; /* printed by main */
 }
 
-static int (*const verbs[SHIM_VERB_COUNT])(struct shim_rt *) = {
-	[SHIM_VERB_HELP] = help,
-	[SHIM_VERB_VERSION] = version,
-	[SHIM_VERB_CREATE] = shim_verb_create,
-	[SHIM_VERB_START] = shim_verb_start,
-	[SHIM_VERB_RUN] = shim_verb_run,
-	[SHIM_VERB_EXEC] = shim_verb_exec,
-	[SHIM_VERB_UPDATE] = shim_verb_update,
-	[SHIM_VERB_RESTORE] = refuse_criu,
-	[SHIM_VERB_CHECKPOINT] = refuse_criu,
-	[SHIM_VERB_KILL] = pass_kill,
-	[SHIM_VERB_DELETE] = shim_verb_delete,
-	[SHIM_VERB_STATE] = pass,
-	[SHIM_VERB_LIST] = pass,
-	[SHIM_VERB_PS] = pass,
-	[SHIM_VERB_PAUSE] = pass,
-	[SHIM_VERB_RESUME] = pass,
-	[SHIM_VERB_EVENTS] = pass,
-	[SHIM_VERB_SPEC] = pass,
-	[SHIM_VERB_FEATURES] = pass,
+static const struct {
+	int (*fn)(struct shim_rt *rt);
+	bool judges; /* reads and checks documents */
+} verbs[SHIM_VERB_COUNT] = {
+	[SHIM_VERB_HELP] = { help, false },
+	[SHIM_VERB_VERSION] = { version, false },
+	[SHIM_VERB_CREATE] = { shim_verb_create, true },
+	[SHIM_VERB_START] = { shim_verb_start, true },
+	[SHIM_VERB_RUN] = { shim_verb_run, true },
+	[SHIM_VERB_EXEC] = { shim_verb_exec, true },
+	[SHIM_VERB_UPDATE] = { shim_verb_update, true },
+	[SHIM_VERB_RESTORE] = { refuse_criu, false },
+	[SHIM_VERB_CHECKPOINT] = { refuse_criu, false },
+	[SHIM_VERB_KILL] = { pass_kill, false },
+	[SHIM_VERB_DELETE] = { shim_verb_delete, false },
+	[SHIM_VERB_STATE] = { pass, false },
+	[SHIM_VERB_LIST] = { pass, false },
+	[SHIM_VERB_PS] = { pass, false },
+	[SHIM_VERB_PAUSE] = { pass, false },
+	[SHIM_VERB_RESUME] = { pass, false },
+	[SHIM_VERB_EVENTS] = { pass, false },
+	[SHIM_VERB_SPEC] = { pass, false },
+	[SHIM_VERB_FEATURES] = { pass, false },
 };
 
 static void set_log(struct shim_rt *rt, const char *path, const char *format)
@@ -317,7 +321,9 @@ static int run(struct shim_rt *rt, int argc, char **argv)
 	}
 	if (rt->av.help)
 		return pass_help(rt);
-	return verbs[rt->av.verb](rt);
+	if (verbs[rt->av.verb].judges)
+		shim_heap_large();
+	return verbs[rt->av.verb].fn(rt);
 }
 
 int shim_runtime_main(int argc, char **argv, char **envp)

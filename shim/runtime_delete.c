@@ -6,26 +6,52 @@
 #include "shim/exit.h"
 #include "shim/runtime.h"
 
-/* The lock keeps us away from a `create` of the same id that began meanwhile. */
-static void forget(struct shim_rt *rt)
+struct ended {
+	struct shim_rt *rt;
+	struct shim_record rec;
+	bool is_known;
+};
+
+/* Reads what is going to be forgotten, and no more: the low-level runtime may still fail. The lock
+ * keeps us away from a `create` of the same id that began meanwhile. */
+static bool look(struct ended *d)
 {
-	struct shim_record rec = { 0 };
+	struct shim_rt *rt = d->rt;
 	struct aqe_err ignored = AQE_ERR_INIT;
 
-	if (rt->state.fd < 0 || !rt->name ||
-	    shim_dir_open(rt->arena, &rt->state, rt->name, SHIM_DIR_LOCK, &rt->dir, &ignored) < 0)
+	if (rt->dir.fd < 0 && rt->state.fd >= 0 && rt->name)
+		(void)!shim_dir_open(rt->arena, &rt->state, rt->name, SHIM_DIR_LOCK, &rt->dir,
+				     &ignored);
+	if (rt->dir.fd >= 0 && !d->is_known)
+		d->is_known = shim_record_load(rt->arena, &rt->dir, &d->rec, &ignored) == 0;
+	return rt->dir.fd >= 0;
+}
+
+static void look_ahead(void *self)
+{
+	(void)look(self); /* forget() asks again */
+}
+
+static void forget(struct ended *d)
+{
+	struct shim_rt *rt = d->rt;
+	struct aqe_err ignored = AQE_ERR_INIT;
+
+	if (!look(d))
 		return;
-	if (shim_record_load(rt->arena, &rt->dir, &rec, &ignored) == 0) {
-		if (rec.mode != HARD_MODE_OBSERVE)
-			shim_claim_clear_cgroup(rec.cgroups_path, rec.id, false);
-		shim_audit_stopped(rt, &rec, AUDIT_NONE);
-		shim_restart_ended(rt, &rec);
+	if (d->is_known) {
+		if (d->rec.mode != HARD_MODE_OBSERVE)
+			shim_claim_clear_cgroup(d->rec.cgroups_path, d->rec.id, false);
+		shim_audit_stopped(rt, &d->rec, AUDIT_NONE);
+		shim_restart_ended(rt, &d->rec);
 	}
 	(void)!shim_dir_remove(&rt->state, rt->name, &ignored);
 }
 
 int shim_verb_delete(struct shim_rt *rt)
 {
+	struct ended ended = { .rt = rt };
+	const struct aqe_proc_work ahead = { look_ahead, &ended };
 	struct aqe_err e = AQE_ERR_INIT;
 	char **argv;
 	int rc = shim_low_any(rt, &e);
@@ -34,12 +60,12 @@ int shim_verb_delete(struct shim_rt *rt)
 		return shim_rt_refuse(rt, &e);
 	argv = shim_argv_original(rt->arena, &rt->av, rt->low.path);
 	if (argv)
-		rc = shim_low_run(&rt->low, argv, rt->clean, &e);
+		rc = shim_low_run(&rt->low, argv, rt->clean, &ahead, &e);
 	else
 		rc = aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory for the command line");
 	if (rc < 0)
 		return shim_rt_refuse(rt, &e);
 	if (rc == 0)
-		forget(rt);
+		forget(&ended);
 	return rc;
 }

@@ -171,7 +171,7 @@ static int exit_status(int status)
 }
 
 int shim_low_run(const struct shim_low *low, char *const *argv, char *const *envp,
-		 struct aqe_err *e)
+		 const struct aqe_proc_work *work, struct aqe_err *e)
 {
 	struct aqe_proc_opts o = AQE_PROC_OPTS_INIT;
 	int status = 0;
@@ -179,6 +179,8 @@ int shim_low_run(const struct shim_low *low, char *const *argv, char *const *env
 
 	o.argv = argv;
 	o.envp = envp;
+	if (work)
+		o.work = *work;
 	if (rc == 0)
 		rc = run(low, &o, &status, e);
 	return rc < 0 ? aqe_err_wrap(e, "low-level runtime '%s'", low->path) : exit_status(status);

@@ -7,6 +7,7 @@
 
 #include "oci/doc.h"
 #include "shim/core/err.h"
+#include "shim/core/proc.h"
 
 struct shim_rt;
 
@@ -32,9 +33,9 @@ AQE_MUST_CHECK int shim_low_any(struct shim_rt *rt, struct aqe_err *e);
 AQE_MUST_CHECK int shim_low_exec(const struct shim_low *low, char *const *argv, char *const *envp,
 				 struct aqe_err *e);
 /* Runs it with our standard streams and returns its exit status (128 + signal), or a negative code.
- */
+ * `work` (may be NULL) is done while it runs. */
 AQE_MUST_CHECK int shim_low_run(const struct shim_low *low, char *const *argv, char *const *envp,
-				struct aqe_err *e);
+				const struct aqe_proc_work *work, struct aqe_err *e);
 /* `state ID`: 1 and *ret, 0 when the runtime does not know the container, or a negative code. */
 AQE_MUST_CHECK int shim_low_state(struct shim_rt *rt, struct oci_state *ret, struct aqe_err *e);
 /* `kill ID KILL`, `delete --force ID`, waits until `pid` (0 = unknown) is gone, removes the record.

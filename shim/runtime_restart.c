@@ -13,11 +13,11 @@
 #include "shim/core/cleanup.h"
 #include "shim/core/fs.h"
 #include "shim/core/text.h"
+#include "shim/early.h"
 #include "shim/runtime.h"
 #include "shim/runtime_judge.h"
 #include "shim/supervisor/guard.h"
 
-#define KILLED   "killed" /* in the container's record: somebody wanted its end */
 #define ROOTLESS ".restarts"
 
 static int64_t now_ms(void)
@@ -91,24 +91,14 @@ int shim_restart_enter(struct shim_rt *rt, enum oci_engine engine, struct aqe_er
 	return 0;
 }
 
-static bool is_end(const char *signal)
-{
-	static const char *const ENDS[] = { "TERM",   "KILL",    "INT",     "QUIT",
-					    "HUP",    "15",      "9",       "2",
-					    "3",      "1",       "SIGTERM", "SIGKILL",
-					    "SIGINT", "SIGQUIT", "SIGHUP",  NULL };
-
-	return !signal || aqe_str_in(signal, ENDS);
-}
-
 void shim_restart_killed(struct shim_rt *rt, const char *signal)
 {
 	AQE_AUTO_FD int fd = -1;
 	char path[512];
 
-	if (rt->state.fd < 0 || !rt->name || !is_end(signal))
+	if (rt->state.fd < 0 || !rt->name || !shim_early_is_end(signal))
 		return;
-	(void)snprintf(path, sizeof(path), "%s/" KILLED, rt->name);
+	(void)snprintf(path, sizeof(path), "%s/" SHIM_EARLY_KILLED, rt->name);
 	/* no record, no mark: then its end counts as any */
 	(void)!aqe_fs_open_beneath(rt->state.fd, path, O_WRONLY | O_CREAT, 0600, &fd, NULL);
 }
@@ -120,7 +110,7 @@ void shim_restart_ended(struct shim_rt *rt, const struct shim_record *rec)
 	int64_t now = now_ms(), life;
 
 	if (!can_loop(rec->engine) || !shim_store_id_ok(rec->id) || ticks <= 0 ||
-	    faccessat(rt->dir.fd, KILLED, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	    faccessat(rt->dir.fd, SHIM_EARLY_KILLED, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return;
 	life = now - (int64_t)(rec->creator_start * 1000 / (uint64_t)ticks);
 	if (open_counts(rt, true, &fd) == 0)

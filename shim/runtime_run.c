@@ -50,7 +50,7 @@ static int create_low(struct shim_rt *rt, const struct shim_record *rec,
 	/* the container's process becomes our child when its creator ends */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || sigaction(SIGCHLD, &plain, NULL) < 0)
 		return aqe_err_set(e, AQE_E_SYS, errno, "become a subreaper");
-	return shim_low_run(&rt->low, argv, rt->clean, e);
+	return shim_low_run(&rt->low, argv, rt->clean, NULL, e);
 }
 
 static int start_low(struct shim_rt *rt, struct aqe_err *e)
@@ -60,7 +60,7 @@ static int start_low(struct shim_rt *rt, struct aqe_err *e)
 
 	if (!argv)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the command line");
-	return shim_low_run(&rt->low, argv, rt->clean, e);
+	return shim_low_run(&rt->low, argv, rt->clean, NULL, e);
 }
 
 static void block_forwarded(sigset_t *ret)

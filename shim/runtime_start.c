@@ -177,7 +177,7 @@ static int start_low(struct shim_rt *rt)
 	int rc;
 
 	if (argv)
-		rc = shim_low_run(&rt->low, argv, rt->clean, &e);
+		rc = shim_low_run(&rt->low, argv, rt->clean, NULL, &e);
 	else
 		rc = aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory for the command line");
 	if (rc >= 0)

@@ -233,6 +233,8 @@ static int run_all(struct run *r, int *ret_status, struct aqe_err *e)
 		rc = spawn(r, e);
 	if (rc)
 		return rc;
+	if (r->o->work.fn)
+		r->o->work.fn(r->o->work.self);
 	if (r->into[1] || r->into[2] || r->o->timeout_ms > 0)
 		rc = watch(r, e);
 	if (!rc)

@@ -10,6 +10,12 @@
 #include "shim/core/buf.h"
 #include "shim/core/err.h"
 
+/* Work for the time in which another program runs; `fn` NULL: none. */
+struct aqe_proc_work {
+	void (*fn)(void *self);
+	void *self;
+};
+
 struct aqe_proc_opts {
 	const char *path; /* absolute path of the program */
 	char *const *argv, *const *envp;
@@ -17,11 +23,15 @@ struct aqe_proc_opts {
 	struct aqe_buf *out, *err; /* when set, 1 / 2 are captured here instead, up to their maximum
 				    * (the rest is read and dropped) */
 	unsigned timeout_ms;       /* 0 = none; at the end SIGKILL and AQE_E_TIMEOUT */
+	struct aqe_proc_work work; /* done once, when the program has been started */
 };
 #define AQE_PROC_NULL (-2) /* /dev/null */
-#define AQE_PROC_OPTS_INIT                                  \
-	{                                                   \
-		NULL, NULL, NULL, -1, -1, -1, NULL, NULL, 0 \
+#define AQE_PROC_OPTS_INIT                                   \
+	{                                                    \
+		NULL, NULL, NULL, -1, -1, -1, NULL, NULL, 0, \
+		{                                            \
+			NULL, NULL                           \
+		}                                            \
 	}
 
 /* Starts the program (posix_spawn, signal mask and dispositions inherited) and waits for it.

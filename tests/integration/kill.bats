@@ -112,3 +112,24 @@ delays() {
 	wait "$pid" || :
 	same_id_again "$dir"
 }
+
+@test "kill: a signal that ends is noted before libc has started and after, another one is not" {
+	local dir mark
+	dir=$(make_bundle kill '.process.args = ["/bin/sleep", "1000"]')
+	low_create "$dir" low-kill
+	mark=$(echo /run/aqe-shim/low-kill@*)/killed
+	[ -d "${mark%/*}" ]
+	low kill low-kill 0
+	low kill low-kill WINCH
+	[ ! -e "$mark" ]
+	low kill low-kill KILL
+	[ "$(stat -c '%u %a %s' "$mark")" = "0 600 0" ]
+	wait_for stopped low-kill
+	# "--" is a word that only main() understands
+	rm "$mark"
+	"$SHIM" --root "/run/low-$AQE_LOW" kill -- low-kill TERM || :
+	[ "$(stat -c '%u %a %s' "$mark")" = "0 600 0" ]
+	run low delete low-kill
+	assert_status 0
+	[ ! -e "${mark%/*}" ]
+}

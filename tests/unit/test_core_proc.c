@@ -257,6 +257,36 @@ START_TEST(run__connects_descriptors_crosswise)
 }
 END_TEST
 
+static void let_go(void *self)
+{
+	int *ends = self;
+
+	(void)close(ends[0]); /* the test looks at the program's status */
+	(void)close(ends[1]);
+	ends[0] = -2;
+}
+
+/* The program waits for the end of its input, which the work brings about. */
+START_TEST(run__does_the_work_while_the_program_runs)
+{
+	char *argv[] = { (char[]){ "sh" }, (char[]){ "-c" }, (char[]){ "read line; exit 7" },
+			 NULL };
+	struct aqe_proc_opts o = AQE_PROC_OPTS_INIT;
+	struct aqe_err e = AQE_ERR_INIT;
+	int ends[2], status = -1;
+
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	o.path = "/bin/sh";
+	o.argv = argv;
+	o.envp = ENV;
+	o.in_fd = ends[0];
+	o.work = (struct aqe_proc_work){ let_go, ends };
+	ck_assert_ok(aqe_proc_run(&o, &status, &e), e);
+	ck_assert_int_eq(WEXITSTATUS(status), 7);
+	ck_assert_int_eq(ends[0], -2);
+}
+END_TEST
+
 static size_t count_fds(void)
 {
 	size_t n = 0;
@@ -364,6 +394,7 @@ static Suite *suite(void)
 	tcase_add_test(t, run__does_not_wait_for_grandchildren);
 	tcase_add_test(t, run__connects_descriptors);
 	tcase_add_test(t, run__connects_descriptors_crosswise);
+	tcase_add_test(t, run__does_the_work_while_the_program_runs);
 	tcase_add_test(t, run__neither_leaks_nor_passes_on_descriptors);
 	tcase_add_loop_test(t, run__refuses_without_the_childs_status, 0, 2);
 	tcase_add_test(t, cloexec_from__marks_all_above);

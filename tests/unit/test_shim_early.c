@@ -23,7 +23,9 @@ static const struct {
 	{ { "--root", "/a", "--root=/b", "state", "c1" }, "c1", "/b" },
 	{ { "--root", "/r", "--log", "/l", "--log-format", "json", "state", "c1" }, "c1", "/r" },
 	{ { "--debug", "--log-level=debug", "state", "c1" }, "c1", NULL },
-	{ { "kill", "-a", "c1", "KILL" }, NULL, NULL },
+	{ { "kill", "c1" }, "c1", NULL },
+	{ { "kill", "c1", "KILL" }, "c1", NULL },
+	{ { "kill", "-a", "--all", "c1", "WINCH" }, "c1", NULL },
 	{ { "pause", "c_1+x.y-z" }, "c_1+x.y-z", NULL },
 	{ { "resume", "c1" }, "c1", NULL },
 	/* not plain */
@@ -91,6 +93,8 @@ static bool agree(struct aqe_arena *a, char **argv, int argc, struct shim_early 
 	ck_assert(av.verb == SHIM_VERB_STATE || av.verb == SHIM_VERB_KILL ||
 		  av.verb == SHIM_VERB_PAUSE || av.verb == SHIM_VERB_RESUME);
 	ck_assert_str_eq(av.id, call->id);
+	ck_assert_int_eq(call->ends, av.verb == SHIM_VERB_KILL &&
+					     shim_early_is_end(av.n_rest ? av.rest[0] : NULL));
 	ck_assert(aqe_str_eq(shim_argv_global(&av, "root"), call->root) ||
 		  (!shim_argv_global(&av, "root") && !call->root));
 	shim_early_name(call, name);
@@ -101,7 +105,7 @@ static bool agree(struct aqe_arena *a, char **argv, int argc, struct shim_early 
 START_TEST(plan__takes_plain_calls_only)
 {
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 20);
-	struct shim_early call = { NULL, NULL };
+	struct shim_early call = { NULL, NULL, false };
 	char *argv[12] = { word("aqe-shim") };
 	int argc = 1;
 
@@ -126,7 +130,7 @@ START_TEST(plan__agrees_with_the_ordinary_way)
 	size_t early = 0;
 
 	for (int round = 0; round < 200000; round++) {
-		struct shim_early call = { NULL, NULL };
+		struct shim_early call = { NULL, NULL, false };
 		char *argv[8] = { word("aqe-shim") };
 		int argc = 1;
 
@@ -140,6 +144,21 @@ START_TEST(plan__agrees_with_the_ordinary_way)
 		early += agree(a, argv, argc, &call);
 	}
 	ck_assert_uint_gt(early, 200);
+}
+END_TEST
+
+START_TEST(is_end__knows_the_signals_that_end)
+{
+	static const char *const yes[] = { NULL, "TERM", "SIGTERM", "15", "KILL", "SIGKILL",
+					   "9",  "INT",  "SIGINT",  "2",  "QUIT", "SIGQUIT",
+					   "3",  "HUP",  "SIGHUP",  "1" };
+	static const char *const no[] = { "",    "USR1",  "SIGUSR1", "10", "WINCH", "SIG",
+					  "ERM", "TERMX", "term",    "0",  "19",    "STOP" };
+
+	for (size_t i = 0; i < AQE_COUNT(yes); i++)
+		ck_assert_msg(shim_early_is_end(yes[i]), "%s", yes[i] ? yes[i] : "NULL");
+	for (size_t i = 0; i < AQE_COUNT(no); i++)
+		ck_assert_msg(!shim_early_is_end(no[i]), "%s", no[i]);
 }
 END_TEST
 
@@ -180,6 +199,7 @@ int main(void)
 
 	tcase_add_loop_test(c, plan__takes_plain_calls_only, 0, AQE_COUNT(calls));
 	tcase_add_test(c, plan__agrees_with_the_ordinary_way);
+	tcase_add_test(c, is_end__knows_the_signals_that_end);
 	tcase_add_test(c, plan__ids_up_to_the_limit);
 	tcase_add_test(c, root_hash__is_fnv_1a);
 	suite_add_tcase(s, c);
