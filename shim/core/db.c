@@ -294,11 +294,19 @@ static int full_path(int dirfd, const char *file, struct aqe_buf *b, struct aqe_
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int flags, int *ret_flags)
 {
 	sqlite3_vfs *plain = sqlite3_vfs_find("unix");
+	int got = 0;
 
 	(void)vfs;
 	if ((flags & SQLITE_OPEN_WAL) &&
-	    plain->xOpen(plain, name, f, flags & ~SQLITE_OPEN_CREATE, ret_flags) == SQLITE_OK)
-		return SQLITE_OK;
+	    plain->xOpen(plain, name, f, flags & ~SQLITE_OPEN_CREATE, &got) == SQLITE_OK) {
+		if (!(got & SQLITE_OPEN_READONLY)) {
+			*ret_flags = got;
+			return SQLITE_OK;
+		}
+		/* SQLite tries what it cannot open for reading only: that succeeds when another
+		 * process made the log in between, and this one could never write to it */
+		(void)f->pMethods->xClose(f); /* only opened */
+	}
 	return plain->xOpen(plain, name, f, flags, ret_flags);
 }
 

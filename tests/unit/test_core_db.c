@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/core/db.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "shim/core/text.h"
 #include "tests/unit/fs_fixture.h"
@@ -199,9 +203,9 @@ START_TEST(migrate__failing_leaves_nothing)
 END_TEST
 
 /* Many open a database that is not there yet. */
-START_TEST(migrate__many_at_once)
+START_TEST(migrate__fifty_at_once)
 {
-	pid_t child[8];
+	pid_t child[50];
 
 	o.deadline_ms = 20000;
 	for (size_t i = 0; i < AQE_COUNT(child); i++) {
@@ -223,6 +227,54 @@ START_TEST(migrate__many_at_once)
 	}
 	open_db();
 	ck_assert_int_eq(number("SELECT count(*) FROM a"), (int64_t)AQE_COUNT(child));
+}
+END_TEST
+
+static sqlite3_syscall_ptr plain_open;
+static int races;
+
+/* Another process makes the write-ahead log right after this one found that there is none. */
+static int racing_open(const char *path, int flags, int mode)
+{
+	union {
+		sqlite3_syscall_ptr any;
+		int (*open)(const char *path, int flags, int mode);
+	} real = { plain_open };
+	const size_t n = strlen(path);
+	int fd = real.open(path, flags, mode);
+
+	if (fd < 0 && errno == ENOENT && (flags & O_ACCMODE) == O_RDWR && n > 4 &&
+	    strcmp(path + n - 4, "-wal") == 0) {
+		const int made = real.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+		ck_assert_int_ge(made, 0);
+		(void)close(made);
+		races++;
+		errno = ENOENT;
+	}
+	return fd;
+}
+
+START_TEST(open__a_log_that_somebody_makes_at_the_same_time)
+{
+	union {
+		int (*open)(const char *path, int flags, int mode);
+		sqlite3_syscall_ptr any;
+	} ours = { racing_open };
+	sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
+
+	plain_open = vfs->xGetSystemCall(vfs, "open");
+	ck_assert_int_eq(vfs->xSetSystemCall(vfs, "open", ours.any), SQLITE_OK);
+	races = 0;
+	open_db();
+	ck_assert_int_eq(races, 1);
+	ck_assert_ok(aqe_db_begin(db, &err), err);
+	ck_assert_ok(aqe_db_exec(db, "INSERT INTO a(t) VALUES ('x')", &err), err);
+	ck_assert_ok(aqe_db_commit(db, &err), err);
+	ck_assert_int_eq(number("SELECT count(*) FROM a"), 1);
+	aqe_db_close(db);
+	db = NULL;
+	ck_assert_int_eq(vfs->xSetSystemCall(vfs, "open", NULL), SQLITE_OK);
 }
 END_TEST
 
@@ -450,7 +502,8 @@ int main(void)
 	tcase_add_test(t, open__path_limit);
 	tcase_add_test(t, migrate__step_by_step);
 	tcase_add_test(t, migrate__failing_leaves_nothing);
-	tcase_add_test(t, migrate__many_at_once);
+	tcase_add_test(t, migrate__fifty_at_once);
+	tcase_add_test(t, open__a_log_that_somebody_makes_at_the_same_time);
 	tcase_add_test(t, open__not_ours);
 	tcase_add_test(t, open__reader);
 	tcase_add_test(t, stmt__types);
