@@ -242,7 +242,8 @@ static int version(struct shim_rt *rt)
 
 	if (shim_low_any(rt, &e) == 0) {
 		words[0] = rt->low.path;
-		rc = shim_low_run(&rt->low, (char *const *)(const void *)words, rt->clean, NULL, &e);
+		rc = shim_low_run(&rt->low, (char *const *)(const void *)words, rt->clean, NULL,
+				  &e);
 	}
 	if (puts("aqe-shim " SHIM_VERSION) < 0 || fflush(stdout) != 0 || rc < 0)
 		return SHIM_EXIT_FAILED;
