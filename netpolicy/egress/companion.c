@@ -84,6 +84,8 @@ static int hand_over(struct netpol_companion *c, struct aqe_err *e)
 	AQE_AUTO_FD int fd = -1;
 	int rc = send_secrets(c, e);
 
+	if (rc < 0 || c->o.content) /* the network policy is the worker's; it may end by now */
+		return rc;
 	if (rc == 0)
 		rc = netpol_handoff_write(c->policy, c->o.agent_type, &m, &fd, e);
 	if (rc == 0 && netpol_wire_send(c->chan.fd, &m, sizeof(m), fd) != NETPOL_WIRE_SENT)
