@@ -254,7 +254,8 @@ static int up_once(struct shim_session *s)
 		s->up_at += (size_t)n;
 		return 1;
 	}
-	explicit_bzero(s->up.p, s->up.len);
+	if (s->up.len > 0)
+		explicit_bzero(s->up.p, s->up.len);
 	aqe_buf_clear(&s->up);
 	s->up_at = 0;
 	got = use(s);

@@ -126,7 +126,10 @@ static int alive(void *self, uint64_t token, struct aqe_err *e)
 		   !info.si_pid;
 
 	(void)e;
-	p->sink.tell(p->sink.arg, yes ? SHIM_SUP_YES : SHIM_SUP_NO, token);
+	if (!yes && p->pid > 0)
+		on_end(p, p->pidfd, 0); /* the pidfd would say so next, with the status */
+	else
+		p->sink.tell(p->sink.arg, yes ? SHIM_SUP_YES : SHIM_SUP_NO, token);
 	return AQE_OK;
 }
 

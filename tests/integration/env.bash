@@ -430,7 +430,7 @@ leaks() {
 	done
 	find /sys/fs/cgroup -mindepth 2 -type d \( -name 'libpod-*' -o -path '*/docker/*' -o -name 'aqe-test-*' \) \
 		2>/dev/null | sed 's/^/cgroup: /'
-	ps -eo pid=,comm=,args= | awk '$2 ~ /^(conmon|crun|runc|containerd-shim|aqe-shim|aqe-egress)/ { print "process: " $0 }'
+	ps -eo pid=,comm=,args= | awk '$2 ~ /^(conmon|crun|runc|containerd-shim|aqe-shim|aqe-egress|egress-)/ { print "process: " $0 }'
 	awk '$5 ~ /\/(aqe-shim|crun|runc)\// || $5 ~ /libpod|overlay2\/.*\/merged|\/merged$/ { print "mount: " $5 }' /proc/self/mountinfo
 }
 
