@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
@@ -368,40 +369,70 @@ static const struct {
 	{ "https://cut.test/a", AQE_E_SYS, 0, -1, "broke in the TLS handshake" },
 };
 
-START_TEST(send__goes_through_a_proxy_of_ours)
+struct sent {
+	int rc, status, asked, after;
+	int64_t retry_s;
+	struct aqe_err e;
+};
+
+/* Each request has a connection of its own; without a socket there is none. */
+static void send_through(int port, const char *url_asked, struct sent ret[2])
 {
 	struct through through = { { -1 }, 0, 0 };
 	const struct shim_http_opts o = { .flags = SHIM_HTTP_PLAIN,
 					  .open_proxy = open_proxy,
 					  .self = &through };
 	struct shim_http_resp resp = SHIM_HTTP_RESP_INIT;
-	struct shim_http_req req = { .url = PROXIED[_i].url, .timeout_ms = 20000 };
+	struct shim_http_req req = { .url = url_asked, .timeout_ms = 20000 };
 	struct aqe_err e = AQE_ERR_INIT;
 	struct shim_http *h = NULL;
-	struct fake_peer proxy;
 
-	fake_peer_start(&proxy, serve_proxy, NULL);
 	ck_assert_ok(shim_http_new(&o, &h, &e), e);
 	while (through.n < SOCKETS)
-		through.fd[through.n++] = connected(proxy.port);
+		through.fd[through.n++] = connected(port);
 	answer_connect();
-	for (int i = 0; i < 2; i++) { /* each request has a connection of its own */
-		e = (struct aqe_err)AQE_ERR_INIT;
-		if (PROXIED[_i].rc)
-			ck_assert_fault(shim_http_send(h, &req, &resp, &e), PROXIED[_i].rc, e,
-					PROXIED[_i].text);
-		else
-			ck_assert_ok(shim_http_send(h, &req, &resp, &e), e);
-		if (PROXIED[_i].status)
-			ck_assert_int_eq(resp.status, PROXIED[_i].status);
-		ck_assert_int_eq(resp.retry_after_s, PROXIED[_i].retry_s);
-		ck_assert_int_eq(through.asked, i + 1);
+	for (int i = 0; i < 2; i++) {
+		ret[i].e = (struct aqe_err)AQE_ERR_INIT;
+		ret[i].rc = shim_http_send(h, &req, &resp, &ret[i].e);
+		ret[i].status = resp.status;
+		ret[i].retry_s = resp.retry_after_s;
+		ret[i].asked = through.asked;
 	}
-	ck_assert_int_eq(close(through.fd[--through.n]), 0);
-	ck_assert_int_eq(shim_http_send(h, &req, &resp, &e), AQE_E_SYS); /* no socket to be had */
-	fake_peer_stop(&proxy);
+	(void)close(through.fd[--through.n]);
+	ret[1].after = shim_http_send(h, &req, &resp, &e);
 	shim_http_resp_done(&resp);
 	shim_http_free(h);
+}
+
+/* In a child: a filter is for the rest of a process. */
+START_TEST(send__goes_through_a_proxy_of_ours)
+{
+	struct sent *got = fake_peer_shared(2 * sizeof(*got));
+	struct fake_peer proxy;
+	int status = 0;
+	pid_t pid;
+
+	fake_peer_start(&proxy, serve_proxy, NULL);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		send_through(proxy.port, PROXIED[_i].url, got);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	for (int i = 0; i < 2; i++) {
+		if (PROXIED[_i].rc)
+			ck_assert_fault(got[i].rc, PROXIED[_i].rc, got[i].e, PROXIED[_i].text);
+		else
+			ck_assert_ok(got[i].rc, got[i].e);
+		if (PROXIED[_i].status)
+			ck_assert_int_eq(got[i].status, PROXIED[_i].status);
+		ck_assert_int_eq(got[i].retry_s, PROXIED[_i].retry_s);
+		ck_assert_int_eq(got[i].asked, i + 1);
+	}
+	ck_assert_int_eq(got[1].after, AQE_E_SYS);
+	fake_peer_stop(&proxy);
 }
 END_TEST
 
