@@ -124,11 +124,12 @@ static int alive(void *self, uint64_t token, struct aqe_err *e)
 	bool yes = p->pid > 0 &&
 		   waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOWAIT | WNOHANG) == 0 &&
 		   !info.si_pid;
+	bool has_ended = p->pid > 0 && !yes;
 
 	(void)e;
-	if (!yes && p->pid > 0)
-		on_end(p, p->pidfd, 0); /* the pidfd would say so next, with the status */
-	else
+	if (has_ended)
+		on_end(p, p->pidfd, 0); /* as the pidfd would say next, with the status */
+	if (!has_ended || p->pid > 0)
 		p->sink.tell(p->sink.arg, yes ? SHIM_SUP_YES : SHIM_SUP_NO, token);
 	return AQE_OK;
 }

@@ -508,6 +508,49 @@ START_TEST(process__that_cannot_be_made)
 }
 END_TEST
 
+static struct {
+	enum shim_sup_event event[8];
+	uint64_t token[8];
+	size_t n;
+} heard;
+
+static void hear(void *arg, enum shim_sup_event event, uint64_t token)
+{
+	(void)arg;
+	ck_assert_uint_lt(heard.n, 8);
+	heard.event[heard.n] = event;
+	heard.token[heard.n++] = token;
+}
+
+/* The probe comes before the loop has seen the pidfd: one end, with its status, and no second one.
+ */
+START_TEST(process__an_end_that_a_probe_finds_has_its_status)
+{
+	struct script sc = { .text = "exit 3", .out_fd = -1, .status = -1 };
+	struct shim_process_opts o = { loop, spawn, &sc, 100, ended };
+	struct shim_sup_sink sink = { hear, NULL };
+	struct shim_sup_driver d;
+	struct aqe_err e = AQE_ERR_INIT;
+	siginfo_t info;
+
+	memset(&heard, 0, sizeof(heard));
+	ck_assert_ok(shim_process_driver(&o, &d, &e), e);
+	d.ops->attach(d.self, &sink);
+	ck_assert_ok(d.ops->start(d.self, 7, &e), e);
+	ck_assert_int_eq(waitid(P_PID, (id_t)sc.pid, &info, WEXITED | WNOWAIT), 0);
+	ck_assert_ok(d.ops->alive(d.self, 8, &e), e);
+	run_ms(50);
+	ck_assert_uint_eq(heard.n, 2);
+	ck_assert_int_eq(heard.event[0], SHIM_SUP_STARTED);
+	ck_assert_int_eq(heard.event[1], SHIM_SUP_EXITED_BAD);
+	ck_assert_uint_eq(heard.token[1], 7);
+	ck_assert(WIFEXITED(sc.status) && WEXITSTATUS(sc.status) == 3);
+	ck_assert_ok(d.ops->alive(d.self, 9, &e), e);
+	ck_assert_int_eq(heard.event[2], SHIM_SUP_NO);
+	d.ops->close(d.self);
+}
+END_TEST
+
 /* ---- the loop ---- */
 
 static int order[8], n_order;
@@ -610,6 +653,7 @@ int main(void)
 	tcase_add_test(t, process__its_children_end_with_it);
 	tcase_add_test(t, process__ends_with_its_supervisor);
 	tcase_add_loop_test(t, process__that_cannot_be_made, 0, 2);
+	tcase_add_test(t, process__an_end_that_a_probe_finds_has_its_status);
 	tcase_add_test(t, loop__serves_descriptors_first_and_timers_in_order);
 	tcase_add_test(t, loop__an_event_does_not_outlive_its_watch);
 	suite_add_tcase(s, t);
