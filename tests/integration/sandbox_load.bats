@@ -78,7 +78,7 @@ cpu_ms() {
 	echo "$best"
 }
 
-@test "a list of two hundred takes no more than a twentieth of a second" {
+@test "a list of two hundred: its time and its system calls are bounded" {
 	local dir=$DATA/sandboxes name i ms
 	name=$(sb create --image "$(cat "$AQE_TMP/load-image")" --id first -- sleep 1000)
 	for i in $(seq 2 200); do
@@ -88,7 +88,8 @@ cpu_ms() {
 	[ "$(sb list -q | wc -l)" = 200 ]
 	ms=$(cpu_ms "$AQE" sandbox list)
 	echo "list of 200: $ms ms of CPU" >&3
-	# on an idle machine; here others may be at work, so what it asks of the kernel is counted too
+	# the budget, 50 ms, is for an idle machine: make bench and README; here others are at work, so what
+	# it asks of the kernel is counted too
 	[ "$ms" -le 200 ]
 	strace -f -c -o "$AQE_TMP/low/calls" "$AQE" sandbox list >/dev/null
 	[ "$(awk '$NF == "total" { print $4 }' "$AQE_TMP/low/calls")" -le 5000 ]
