@@ -89,8 +89,8 @@ teardown_file() {
 
 # shellcheck disable=SC2046 # none or one word
 client() { hard_run --rm $(own_hosts) localhost/clients "$@"; }
-SERVICE='aqe-egress|egress-worker|egress-dialer' # keeper, worker, dialer
-services() { pgrep -x "$SERVICE" | wc -l; }
+SERVICE='^(aqe-)?egress' # keeper, worker, dialer
+services() { pgrep "$SERVICE" | wc -l; }
 
 @test "curl, with the variables that the shim sets: allowed over HTTP and TLS, denied with the reason" {
 	run client curl -s --max-time 10 http://allowed.test/
@@ -196,7 +196,7 @@ time.sleep(600)' "$out" 3>&- 4>&- &
 	for i in 1 2 3 4 5; do
 		wait_for test "$(services)" = 3
 		wait_for engine exec eg curl -sf --max-time 5 http://allowed.test/
-		kill -KILL "$(pgrep -n -x "$SERVICE")"
+		kill -KILL "$(pgrep -n "$SERVICE")"
 		[ "$i" = 5 ] || wait_for engine exec eg curl -sf --max-time 5 http://allowed.test/
 	done
 	wait_for test "$(services)" = 0

@@ -388,7 +388,8 @@ docker_stop() {
 
 engine_start() {
 	mkdir -p "$AQE_TMP/bin"
-	[ "$AQE_TMP/bin/aqe-shim" -nt "$AQE_SHIM" ] ||
+	# a file without an engine may have put the shim there alone
+	[[ $AQE_TMP/bin/aqe-shim -nt $AQE_SHIM && -x $AQE_TMP/bin/aqe-egress ]] ||
 		install -m 755 "$AQE_SHIM" "$(dirname "$AQE_SHIM")/aqe-egress" "$AQE_TMP/bin/"
 	write_containers_conf
 	make_archives
