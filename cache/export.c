@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cache/base64.h"
+#include "shim/core/base64.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/clock.h"
 #include "shim/core/json.h"
@@ -58,7 +58,7 @@ static int put_page(struct writer *w, struct cache_item *items, size_t n, struct
 			continue;
 		cache_key_format(&items[i].key, key);
 		aqe_buf_addf(&w->line, "{\"key\":\"%s\",\"value\":\"", key);
-		cache_base64_encode(&w->line, items[i].value.p, items[i].value.len);
+		aqe_base64_encode(&w->line, items[i].value.p, items[i].value.len);
 		aqe_buf_puts(&w->line, "\"}");
 		rc = put_line(w, e);
 		w->done++;
@@ -179,7 +179,7 @@ static int read_entry(const struct cache_import *im, const struct aqe_json *root
 	    !aqe_json_str(value))
 		return bad(im, "not an entry", e);
 	aqe_buf_clear(&item->value);
-	if (!cache_base64_decode(&item->value, value->text, value->len) ||
+	if (!aqe_base64_decode(&item->value, value->text, value->len) ||
 	    cache_value_decode(&item->key, item->value.p, item->value.len, &v, NULL))
 		return 0;
 	item->created_ms = v.created_ms;

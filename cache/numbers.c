@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/base64.h"
+#include "shim/core/base64.h"
 #include "shim/core/cleanup.h"
 
 const struct aqe_json_limits CACHE_NUMBERS_LIMITS = {
@@ -44,7 +44,7 @@ static int read_base64(struct aqe_arena *a, const struct aqe_json *v, float **re
 	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT((size_t)CACHE_DIM_MAX * 4);
 	struct cache_value value;
 
-	if (!cache_base64_decode(&b, v->text, v->len) || b.len == 0 || b.len % 4 != 0)
+	if (!aqe_base64_decode(&b, v->text, v->len) || b.len == 0 || b.len % 4 != 0)
 		return bad(v, "not an embedding in base64", e);
 	value.dim = (uint32_t)(b.len / 4);
 	value.floats = (const uint8_t *)b.p;
@@ -129,6 +129,6 @@ void cache_numbers_emit(const struct cache_value *v, struct aqe_buf *b)
 void cache_numbers_emit_base64(const struct cache_value *v, struct aqe_buf *b)
 {
 	aqe_buf_putc(b, '"');
-	cache_base64_encode(b, v->floats, (size_t)v->dim * 4);
+	aqe_base64_encode(b, v->floats, (size_t)v->dim * 4);
 	aqe_buf_putc(b, '"');
 }

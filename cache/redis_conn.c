@@ -122,26 +122,12 @@ int cache_redis_refusal(const struct redisReply *r, struct aqe_err *e)
 
 /* ---- setting up ---- */
 
-/* The file's first line. Not for others to read, not for others to write. */
 static int read_password(const char *path, struct aqe_buf *b, struct aqe_err *e)
 {
-	AQE_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	int rc;
+	int rc = aqe_fs_read_secret(path, "password file", b, e);
 
-	if (fd < 0)
-		return aqe_err_set(e, AQE_E_UNTRUSTED, errno, "password file");
-	rc = aqe_fs_check(fd, AQE_FS_REGULAR | AQE_FS_OWNER | AQE_FS_NO_WRITE, PASSWORD_MAX,
-			  "password file", &st, e);
-	if (!rc && (st.st_mode & 07))
-		rc = aqe_err_set(e, AQE_E_UNTRUSTED, 0, "password file: others may read it");
-	if (!rc)
-		rc = aqe_fs_read_fd(fd, b, e);
-	if (rc)
-		return rc;
-	while (b->len > 0 && (b->p[b->len - 1] == '\n' || b->p[b->len - 1] == '\r'))
-		b->p[--b->len] = '\0';
-	return b->len > 0 ? 0 : aqe_err_set(e, AQE_E_UNTRUSTED, 0, "password file: empty");
+	return rc < 0 || b->len > 0 ? rc
+				    : aqe_err_set(e, AQE_E_UNTRUSTED, 0, "password file: empty");
 }
 
 /* One command whose reply must be the status `want`. */
@@ -170,7 +156,7 @@ static int say(struct cache_redis_conn *c, size_t n, const char *const *words, c
 static int introduce(struct cache_redis_conn *c, const struct cache_redis_where *w,
 		     struct aqe_err *e)
 {
-	AQE_AUTO_BUF struct aqe_buf password = AQE_BUF_INIT(PASSWORD_MAX);
+	AQE_AUTO_SECRET struct aqe_buf password = AQE_BUF_INIT(PASSWORD_MAX);
 	char db[16];
 	int rc = 0;
 
@@ -186,8 +172,6 @@ static int introduce(struct cache_redis_conn *c, const struct cache_redis_where 
 		else if (!rc)
 			rc = say(c, 2, (const char *const[]){ "AUTH", aqe_buf_str(&password) },
 				 "OK", e);
-		if (password.p)
-			explicit_bzero(password.p, password.cap);
 	}
 	if (!rc && w->db)
 		rc = say(c, 2, (const char *const[]){ "SELECT", db }, "OK", e);

@@ -107,16 +107,13 @@ static int check_public(const char *path, struct aqe_err *e)
 static int add_secret(struct aqe_arena *a, struct aqe_json *o, const char *name, const char *path,
 		      struct aqe_err *e)
 {
-	struct aqe_buf text = AQE_BUF_INIT(NETPOL_CREDENTIAL_MAX + 1);
+	AQE_AUTO_SECRET struct aqe_buf text = AQE_BUF_INIT(NETPOL_CREDENTIAL_MAX + 1);
 	int rc = path ? netpol_credential_read(path, &text, e) : 0;
 
 	if (rc == 0 && path && !add_text(a, o, name, aqe_buf_str(&text)))
 		rc = nomem(e);
 	if (rc < 0)
 		(void)aqe_err_wrap(e, "cache");
-	if (text.p)
-		explicit_bzero(text.p, text.cap);
-	aqe_buf_done(&text);
 	return rc;
 }
 

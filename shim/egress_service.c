@@ -18,6 +18,7 @@
 #include "shim/core/cleanup.h"
 #include "shim/core/cli.h"
 #include "shim/core/fs.h"
+#include "shim/core/proc.h"
 #include "shim/core/text.h"
 #include "shim/egress_audit.h"
 #include "shim/egress_cache.h"
@@ -108,6 +109,7 @@ struct service {
 	pid_t netns;
 	unsigned lines_said;
 	int ready_fd;
+	struct hard_policy *files; /* as read at the start, until the cache was judged */
 	struct netpol_live live;
 	struct audit_log *log;
 	struct shim_egress_audit rows;
@@ -225,13 +227,26 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
+static int read_files(const struct service *s, struct hard_policy **ret, struct aqe_err *e)
+{
+	return s->policy_file ? hard_policy_load_file(s->policy_file, ret, e)
+			      : hard_policy_load(HARD_POLICY_DIR,
+						 shim_env_policy_dir(s->arena, environ), ret, e);
+}
+
 static int load_policy(void *self, struct netpol_policy **ret, struct aqe_err *e)
 {
 	struct service *s = self;
+	struct hard_policy *files = NULL;
 	struct netpol_policy *p = NULL;
-	int rc =
-		shim_net_policy_load(s->policy_file, shim_env_policy_dir(s->arena, environ), &p, e);
+	int rc = read_files(s, &files, e);
 
+	if (rc == 0)
+		rc = shim_net_policy_build(files, &p, e);
+	if (s->live.now)
+		hard_policy_free(files);
+	else
+		s->files = files;
 	if (rc < 0)
 		return rc;
 	/* The dialer read it when it was started, and cannot read another. */
@@ -299,13 +314,6 @@ static int open_policy(struct service *s, struct aqe_err *e)
 
 /* ---- the cache: only inside a container ---- */
 
-static int read_files(const struct service *s, struct hard_policy **ret, struct aqe_err *e)
-{
-	return s->policy_file ? hard_policy_load_file(s->policy_file, ret, e)
-			      : hard_policy_load(HARD_POLICY_DIR,
-						 shim_env_policy_dir(s->arena, environ), ret, e);
-}
-
 static int cache_content(void *self, struct aqe_buf *b, struct aqe_err *e)
 {
 	const struct service *s = self;
@@ -323,17 +331,15 @@ static int open_cache(struct service *s, struct aqe_err *e)
 {
 	struct aqe_err why = AQE_ERR_INIT;
 	struct shim_egress_ids ids;
-	struct hard_policy *p = NULL;
 	uint32_t size = 0;
 	int fd = -1;
-	int rc = s->netns > 0 ? read_files(s, &p, e) : 0;
+	int rc = s->netns > 0 ? shim_egress_cache_wanted(s->files, s->type, &s->cache, e) : 0;
 
-	if (rc == 0 && p)
-		rc = shim_egress_cache_wanted(p, s->type, &s->cache, e);
 	shim_egress_ids(s->container ? s->container : s->type, &ids);
 	if (rc == 0 && s->cache)
-		rc = shim_egress_cache_id(p, s->type, ids.cache, &s->cache_id, e);
-	hard_policy_free(p);
+		rc = shim_egress_cache_id(s->files, s->type, ids.cache, &s->cache_id, e);
+	hard_policy_free(s->files);
+	s->files = NULL;
 	if (rc < 0 || !s->cache)
 		return rc;
 	/* What cannot be used refuses the start, with its reason. */
@@ -444,22 +450,6 @@ static void say(void *self, const char *line)
 		      s->container ? ": " : "", line);
 }
 
-/* `aqe`, beside our own program; NULL: unknown. */
-static const char *beside(char *path, size_t size)
-{
-	ssize_t n = readlink("/proc/self/exe", path, size - sizeof(COMPANION));
-	char *slash;
-
-	if (n <= 0)
-		return NULL;
-	path[n] = '\0';
-	slash = strrchr(path, '/');
-	if (!slash)
-		return NULL;
-	memcpy(slash + 1, COMPANION, sizeof(COMPANION));
-	return path;
-}
-
 static int run(struct service *s, enum netpol_keeper_end *ret, struct aqe_err *e)
 {
 	struct shim_egress_watch watch, companions[NETPOL_COMPANION_COUNT];
@@ -487,7 +477,8 @@ static int run(struct service *s, enum netpol_keeper_end *ret, struct aqe_err *e
 	shim_egress_ids(s->container ? s->container : s->type, &ids);
 	o.worker_id = ids.worker;
 	o.dialer_id = ids.dialer;
-	o.program = beside(program, sizeof(program));
+	if (aqe_proc_beside(COMPANION, program, sizeof(program), NULL) == 0)
+		o.program = program;
 	o.companions[NETPOL_COMPANION_GATEWAY].id = ids.gateway;
 	for (size_t i = 0; i < NETPOL_COMPANION_COUNT; i++) {
 		o.companions[i].listen_fd = -1;
@@ -535,6 +526,7 @@ static void done(struct service *s)
 		(void)unlink(s->metrics);
 	if (s->control)
 		(void)unlink(s->control);
+	hard_policy_free(s->files);
 	audit_close(s->log);
 	netpol_live_done(&s->live);
 	aqe_arena_free(s->arena);

@@ -16,6 +16,7 @@
 #include "shim/aqe/control.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/fs.h"
+#include "shim/core/proc.h"
 #include "shim/core/text.h"
 #include "shim/env.h"
 #include "shim/net_policy.h"
@@ -117,23 +118,6 @@ static char **make_env(struct aqe_arena *a, char *const *envp)
 	return list;
 }
 
-/* Beside our own program: whoever can replace it there can replace us. */
-static const char *program(struct aqe_arena *a)
-{
-	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-	char *slash;
-
-	if (n <= 0)
-		return NULL;
-	path[n] = '\0';
-	slash = strrchr(path, '/');
-	if (!slash)
-		return NULL;
-	slash[1] = '\0';
-	return aqe_arena_fmt(a, "%s" SHIM_EGRESS_PROGRAM, path);
-}
-
 /* ---- starting ---- */
 
 struct launch {
@@ -231,14 +215,17 @@ static int wait_ready(const struct shim_rt *rt, int fd, struct aqe_err *e)
 int shim_egress_start(struct shim_rt *rt, const struct shim_effect *fx, struct aqe_err *e)
 {
 	struct words w = { .a = rt->arena };
-	struct launch l = { .path = program(rt->arena),
+	char program[PATH_MAX];
+	struct launch l = { .path = program,
 			    .argv = make_words(&w, rt, fx),
 			    .envp = make_env(rt->arena, rt->envp),
 			    .log = -1 };
 	AQE_AUTO_FD int log = -1, ours = -1, theirs = -1;
-	int ends[2], rc;
+	int ends[2], rc = aqe_proc_beside(SHIM_EGRESS_PROGRAM, program, sizeof(program), e);
 
-	if (!l.path || !l.argv || !l.envp)
+	if (rc < 0)
+		return rc;
+	if (!l.argv || !l.envp)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the egress service");
 	log = openat(rt->dir.fd, SHIM_EGRESS_LOG,
 		     O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -73,17 +73,3 @@ int shim_net_policy_check(const struct hard_policy *p, struct aqe_err *e)
 	}
 	return AQE_OK;
 }
-
-int shim_net_policy_load(const char *file, const char *user_dir, struct netpol_policy **ret,
-			 struct aqe_err *e)
-{
-	struct hard_policy *p = NULL;
-	int rc = file ? hard_policy_load_file(file, &p, e)
-		      : hard_policy_load(HARD_POLICY_DIR, user_dir, &p, e);
-
-	if (rc)
-		return rc;
-	rc = shim_net_policy_build(p, ret, e);
-	hard_policy_free(p);
-	return rc;
-}

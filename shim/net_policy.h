@@ -12,9 +12,5 @@ AQE_MUST_CHECK int shim_net_policy_build(const struct hard_policy *p, struct net
 /* Whether there is one: a section 'network' that does not load refuses starts like any other fault
  * of the policy. Without a section nothing is done. */
 AQE_MUST_CHECK int shim_net_policy_check(const struct hard_policy *p, struct aqe_err *e);
-/* Reads `file`, or with NULL the system's and the user's policy (`user_dir` may be NULL), and
- * builds the snapshot. */
-AQE_MUST_CHECK int shim_net_policy_load(const char *file, const char *user_dir,
-					struct netpol_policy **ret, struct aqe_err *e);
 
 #endif

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "netpolicy/egress/handoff.h"
@@ -31,13 +30,13 @@ struct netpol_companion {
 	struct netpol_companion_opts o;
 	struct netpol_policy *policy; /* a reference */
 	struct netpol_watch chan;
-	struct netpol_timer supervise_at, look;
+	struct netpol_ward ward;
+	struct netpol_timer look;
 	uint64_t pings; /* sent: number of the last one */
 	bool answered;  /* that one */
-	bool killing;   /* the supervisor waits for its end */
 	bool started;   /* once at least */
 	pid_t pid;      /* 0: none */
-	bool wanted, ready, closed;
+	bool wanted, ready;
 	uint64_t stamp; /* of the files as they were handed over */
 };
 
@@ -152,8 +151,6 @@ static void drop_chan(struct netpol_companion *c)
 	c->ready = false;
 }
 
-static void supervise(struct netpol_companion *c, enum netpol_sup_event event);
-
 /* False: it says what it should not. */
 static bool take(struct netpol_companion *c, const union netpol_msg *m)
 {
@@ -166,7 +163,7 @@ static bool take(struct netpol_companion *c, const union netpol_msg *m)
 		return false;
 	if (m->ping.serial == c->pings && !c->answered) {
 		c->answered = true;
-		supervise(c, NETPOL_SUP_ANSWERED);
+		netpol_ward_tell(&c->ward, NETPOL_SUP_ANSWERED);
 	}
 	return true;
 }
@@ -176,14 +173,11 @@ static void on_chan(struct netpol_watch *w, uint32_t events)
 	struct netpol_companion *c = NETPOL_OWNER(w, struct netpol_companion, chan);
 	union netpol_msg m;
 	bool good = true;
-	int fd, got = 0;
+	int got = 0;
 
 	(void)events;
-	while (good && w->fd >= 0 && (got = netpol_wire_recv(w->fd, &m, &fd)) > 0) {
-		if (fd >= 0)
-			(void)close(fd); /* none belongs to these messages */
-		good = fd < 0 && take(c, &m);
-	}
+	while (good && w->fd >= 0 && (got = netpol_wire_recv_bare(w->fd, &m)) > 0)
+		good = take(c, &m);
 	if (good && got == 0)
 		return;
 	if (c->pid > 0)
@@ -214,18 +208,21 @@ static int start(struct netpol_companion *c, struct aqe_err *e)
 	return rc;
 }
 
-static enum netpol_sup_event start_again(struct netpol_companion *c)
+static bool start_again(void *self)
 {
+	struct netpol_companion *c = self;
+
 	if (start(c, NULL) < 0)
-		return NETPOL_SUP_START_FAILED;
+		return false;
 	if (c->started)
 		tell(c, ROLES[c->o.role].started, true);
 	c->started = true;
-	return NETPOL_SUP_STARTED;
+	return true;
 }
 
-static void ping(struct netpol_companion *c)
+static void ping(void *self)
 {
+	struct netpol_companion *c = self;
 	struct netpol_msg_ping m;
 
 	memset(&m, 0, sizeof(m));
@@ -235,52 +232,36 @@ static void ping(struct netpol_companion *c)
 	(void)netpol_wire_send(c->chan.fd, &m, sizeof(m), -1); /* else it does not answer */
 }
 
-/* One step: true when *io_event is to be told next. */
-static bool step(struct netpol_companion *c, enum netpol_sup_event *io_event)
+static void failed(void *self, enum netpol_sup_failure why)
 {
-	int64_t now = netpol_loop_now(c->o.loop);
-	struct netpol_sup_todo todo;
-	uint64_t random = 0;
-	bool more = false;
+	struct netpol_companion *c = self;
 
-	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* 0: no jitter */
-	c->o.supervise.tell(c->o.supervise.self, *io_event, now, random, &todo);
-	if (todo.timer_ms >= 0)
-		netpol_loop_arm(c->o.loop, &c->supervise_at, now + todo.timer_ms);
-	if (todo.failure != NETPOL_SUP_NO_FAILURE)
-		tell(c, ROLES[c->o.role].ended, false);
-	if (todo.kill) {
-		drop_chan(c);
-		c->killing = c->pid > 0;
-		if (c->killing)
-			(void)kill(c->pid, SIGKILL);
-		more = !c->killing;
-		*io_event = NETPOL_SUP_KILLED;
-	}
-	if (todo.start) {
-		*io_event = start_again(c);
-		more = true;
-	}
-	if (todo.ping)
-		ping(c);
-	if (todo.close) {
-		c->closed = true;
-		netpol_loop_disarm(c->o.loop, &c->look);
-		tell(c, ROLES[c->o.role].closed, false);
-	}
-	return more;
+	(void)why;
+	tell(c, ROLES[c->o.role].ended, false);
 }
 
-static void supervise(struct netpol_companion *c, enum netpol_sup_event event)
+static bool end(void *self)
 {
-	while (!c->closed && step(c, &event))
-		; /* what was done is told at once */
+	struct netpol_companion *c = self;
+
+	drop_chan(c);
+	if (c->pid <= 0)
+		return true;
+	(void)kill(c->pid, SIGKILL);
+	return false;
 }
 
-static void on_supervise(struct netpol_timer *t)
+static void closed(void *self)
 {
-	supervise(NETPOL_OWNER(t, struct netpol_companion, supervise_at), NETPOL_SUP_TIMER);
+	struct netpol_companion *c = self;
+
+	netpol_loop_disarm(c->o.loop, &c->look);
+	tell(c, ROLES[c->o.role].closed, false);
 }
+
+static const struct netpol_ward_ops COMPANION = {
+	.failed = failed, .kill = end, .start = start_again, .ping = ping, .close = closed
+};
 
 /* ---- the keeper's calls ---- */
 
@@ -293,7 +274,10 @@ int netpol_companion_new(const struct netpol_companion_opts *o, struct netpol_co
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the companion");
 	c->o = *o;
 	c->chan.fd = -1;
-	c->supervise_at.fn = on_supervise;
+	c->ward = (struct netpol_ward){
+		.loop = o->loop, .port = o->supervise, .ops = &COMPANION, .self = c
+	};
+	netpol_ward_init(&c->ward);
 	c->look.fn = on_look;
 	*ret = c;
 	return 0;
@@ -303,7 +287,7 @@ void netpol_companion_free(struct netpol_companion *c)
 {
 	if (!c)
 		return;
-	netpol_loop_disarm(c->o.loop, &c->supervise_at);
+	netpol_ward_close(&c->ward);
 	netpol_loop_disarm(c->o.loop, &c->look);
 	drop_chan(c);
 	if (c->pid > 0)
@@ -320,7 +304,7 @@ int netpol_companion_policy(struct netpol_companion *c, struct netpol_policy *p,
 	c->policy = netpol_policy_ref(p);
 	c->wanted = before || (ROLES[c->o.role].wanted ? ROLES[c->o.role].wanted(p, c->o.agent_type)
 						       : c->o.content != NULL);
-	if (!c->wanted || c->closed)
+	if (!c->wanted || c->ward.closed)
 		return 0;
 	if (before) /* it runs, or will soon and gets the newest then */
 		return c->chan.fd >= 0 ? hand_over(c, e) : 0;
@@ -328,8 +312,9 @@ int netpol_companion_policy(struct netpol_companion *c, struct netpol_policy *p,
 	if (access(c->o.program, X_OK) < 0)
 		return aqe_err_set(e, AQE_E_SYS, errno, "'%.200s', which serves gateways",
 				   c->o.program);
-	supervise(c, NETPOL_SUP_BEGIN);
-	return c->closed ? aqe_err_set(e, AQE_E_INTERNAL, 0, "the companion does not start") : 0;
+	netpol_ward_tell(&c->ward, NETPOL_SUP_BEGIN);
+	return c->ward.closed ? aqe_err_set(e, AQE_E_INTERNAL, 0, "the companion does not start")
+			      : 0;
 }
 
 void netpol_companion_link(struct netpol_companion *c, int worker_chan)
@@ -348,15 +333,11 @@ void netpol_companion_link(struct netpol_companion *c, int worker_chan)
 
 bool netpol_companion_reaped(struct netpol_companion *c, pid_t pid)
 {
-	bool was;
-
 	if (!c || pid != c->pid || pid <= 0)
 		return false;
 	c->pid = 0;
 	drop_chan(c);
-	was = c->killing;
-	c->killing = false;
-	supervise(c, was ? NETPOL_SUP_KILLED : NETPOL_SUP_ENDED);
+	netpol_ward_gone(&c->ward);
 	return true;
 }
 

@@ -7,7 +7,7 @@
 
 #include "netpolicy/egress/loop.h"
 #include "netpolicy/egress/secrets.h"
-#include "netpolicy/egress/supervise.h"
+#include "netpolicy/egress/ward.h"
 #include "netpolicy/egress/wire.h"
 #include "netpolicy/policy.h"
 

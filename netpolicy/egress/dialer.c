@@ -497,14 +497,12 @@ static void on_worker(struct netpol_watch *w, uint32_t events)
 {
 	struct dialer *d = NETPOL_OWNER(w, struct dialer, worker);
 	union netpol_msg m;
-	int fd, got;
+	int got;
 
 	(void)events;
-	while ((got = netpol_wire_recv(w->fd, &m, &fd)) > 0) {
+	while ((got = netpol_wire_recv_bare(w->fd, &m)) > 0) {
 		struct dial *x;
 
-		if (fd >= 0)
-			(void)close(fd); /* none belongs to these messages */
 		if (m.head.type == NETPOL_MSG_DIAL) {
 			start(d, &m.dial);
 		} else if (m.head.type == NETPOL_MSG_CANCEL) {

@@ -38,20 +38,25 @@ int netpol_handoff_write(const struct netpol_policy *p, const char *type,
 	return 0;
 }
 
-/* pread(2) and not mmap(2): the reader's filter then needs no file mappings. */
-static int read_all(int fd, struct aqe_buf *b, size_t size, struct aqe_err *e)
+int netpol_memfd_read(int fd, size_t size, struct aqe_buf *b, struct aqe_err *e)
 {
-	char part[4096];
+	size_t room;
 
+	if (size > b->max)
+		return aqe_err_set(e, AQE_E_LIMIT, 0, "what is handed over is too long");
 	while (b->len < size) {
-		ssize_t n = pread(fd, part, sizeof(part), (off_t)b->len);
+		char *p = aqe_buf_room(b, size - b->len, &room);
+		/* not mmap(2): the reader's filter then needs no file mappings */
+		ssize_t n = p ? pread(fd, p, size - b->len, (off_t)b->len) : 0;
 
+		if (!p)
+			return aqe_buf_ok(b, e);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return aqe_err_set(e, AQE_E_SYS, n < 0 ? errno : EIO, "reading the policy");
-		if (aqe_buf_add(b, part, (size_t)n) < 0)
-			return aqe_buf_ok(b, e);
+			return aqe_err_set(e, AQE_E_SYS, n < 0 ? errno : EIO,
+					   "reading what is handed over");
+		aqe_buf_grown(b, (size_t)n);
 	}
 	return 0;
 }
@@ -80,7 +85,7 @@ int netpol_handoff_read(const struct netpol_msg_policy *msg, int fd, const char 
 	if (!a)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the policy");
 	limits.bytes = NETPOL_HANDOFF_MAX;
-	rc = read_all(fd, &b, msg->size, e);
+	rc = netpol_memfd_read(fd, msg->size, &b, e);
 	if (rc == 0)
 		rc = aqe_json_parse(a, aqe_buf_str(&b), b.len, &limits, &root, e);
 	if (rc == 0)

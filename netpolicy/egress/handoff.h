@@ -6,6 +6,11 @@
 
 #include "netpolicy/egress/wire.h"
 #include "netpolicy/policy.h"
+#include "shim/core/buf.h"
+
+/* Reads the `size` bytes of a memfd into `b`, which is empty; more than b->max is AQE_E_LIMIT,
+ * fewer than `size` AQE_E_SYS. The offset of `fd`, which others share, is not used. */
+AQE_MUST_CHECK int netpol_memfd_read(int fd, size_t size, struct aqe_buf *b, struct aqe_err *e);
 
 #define NETPOL_HANDOFF_MAX ((size_t)4 << 20)
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -22,8 +21,8 @@
 #include "netpolicy/egress/loop.h"
 #include "netpolicy/egress/state.h"
 #include "netpolicy/egress/store.h"
-#include "netpolicy/egress/supervise.h"
 #include "netpolicy/egress/via.h"
+#include "netpolicy/egress/ward.h"
 #include "netpolicy/egress/wire.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
@@ -42,10 +41,10 @@ struct keeper {
 	const struct netpol_keeper_opts *o;
 	struct netpol_loop *loop;
 	struct netpol_watch signals, container, control, worker, dialer;
-	struct netpol_timer supervise_at, save, stop;
+	struct netpol_ward ward; /* the pair; closed from the beginning of the end on */
+	struct netpol_timer save, stop;
 	uint64_t pings;                        /* sent: number of the last one */
 	bool worker_answered, dialer_answered; /* that one */
-	bool killing;                          /* the supervisor waits for their end */
 	uint32_t starts;
 	struct netpol_store_keep *store; /* of the shared limiter */
 	struct netpol_shared *shared;
@@ -255,20 +254,19 @@ static void finish(struct keeper *k)
 
 /* ---- supervision ---- */
 
-static void supervise(struct keeper *k, enum netpol_sup_event event);
-
-static enum netpol_sup_event start_again(struct keeper *k)
+static bool start_again(void *self)
 {
+	struct keeper *k = self;
 	struct aqe_err e = AQE_ERR_INIT;
 
 	if (start_pair(k, &e) < 0) {
 		say(k, e.text);
-		return NETPOL_SUP_START_FAILED;
+		return false;
 	}
 	netpol_store_keep_link(k->store, k->o->live->now, k->worker.fd, true);
 	if (k->starts++ > 0)
 		tell_event(k, "worker_restarted", true);
-	return NETPOL_SUP_STARTED;
+	return true;
 }
 
 static bool all_gone(const struct keeper *k)
@@ -277,8 +275,9 @@ static bool all_gone(const struct keeper *k)
 }
 
 /* A full channel is as good as no answer. */
-static void ping(struct keeper *k)
+static void ping(void *self)
 {
+	struct keeper *k = self;
 	struct netpol_msg_ping m;
 
 	memset(&m, 0, sizeof(m));
@@ -299,12 +298,14 @@ static bool take_pong(struct keeper *k, const struct netpol_msg_ping *m, bool *i
 		return true; /* a late one */
 	*io_answered = true;
 	if (k->worker_answered && k->dialer_answered && k->phase == RUNNING)
-		supervise(k, NETPOL_SUP_ANSWERED);
+		netpol_ward_tell(&k->ward, NETPOL_SUP_ANSWERED);
 	return true;
 }
 
-static void closed(struct keeper *k)
+static void closed(void *self)
 {
+	struct keeper *k = self;
+
 	tell_event(k, "closed_after_crashes", false);
 	k->end = NETPOL_ENDED_CRASHED;
 	finish(k);
@@ -318,51 +319,25 @@ static void close_both(struct keeper *k)
 	close_watch(k, &k->dialer);
 }
 
-/* One step: true when *io_event is to be told next. */
-static bool step(struct keeper *k, enum netpol_sup_event *io_event)
+static void failed(void *self, enum netpol_sup_failure why)
 {
-	struct netpol_sup_todo todo;
-	uint64_t random = 0;
-	bool more = false;
-
-	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* 0: no jitter */
-	k->o->supervise.tell(k->o->supervise.self, *io_event, netpol_loop_now(k->loop), random,
-			     &todo);
-	if (todo.timer_ms >= 0)
-		netpol_loop_arm(k->loop, &k->supervise_at,
-				netpol_loop_now(k->loop) + todo.timer_ms);
-	if (todo.failure != NETPOL_SUP_NO_FAILURE)
-		tell_event(k, todo.failure == NETPOL_SUP_HUNG ? "worker_hung" : "worker_ended",
-			   false);
-	if (todo.kill) {
-		kill_pair(k);
-		k->killing = !all_gone(k);
-		more = !k->killing;
-		if (more)
-			close_both(k);
-		*io_event = NETPOL_SUP_KILLED;
-	}
-	if (todo.start) {
-		*io_event = start_again(k);
-		more = true;
-	}
-	if (todo.ping)
-		ping(k);
-	if (todo.close)
-		closed(k);
-	return more;
+	tell_event(self, why == NETPOL_SUP_HUNG ? "worker_hung" : "worker_ended", false);
 }
 
-static void supervise(struct keeper *k, enum netpol_sup_event event)
+static bool end_pair(void *self)
 {
-	while (k->phase != STOPPING && k->phase != OVER && step(k, &event))
-		; /* what was done is told at once */
+	struct keeper *k = self;
+
+	kill_pair(k);
+	if (!all_gone(k))
+		return false;
+	close_both(k);
+	return true;
 }
 
-static void on_supervise(struct netpol_timer *t)
-{
-	supervise(NETPOL_OWNER(t, struct keeper, supervise_at), NETPOL_SUP_TIMER);
-}
+static const struct netpol_ward_ops PAIR = {
+	.failed = failed, .kill = end_pair, .start = start_again, .ping = ping, .close = closed
+};
 
 /* Both are gone. */
 static void pair_ended(struct keeper *k)
@@ -373,12 +348,7 @@ static void pair_ended(struct keeper *k)
 	}
 	k->phase = WAITING;
 	close_both(k);
-	if (!k->killing) {
-		supervise(k, NETPOL_SUP_ENDED);
-		return;
-	}
-	k->killing = false;
-	supervise(k, NETPOL_SUP_KILLED);
+	netpol_ward_gone(&k->ward);
 }
 
 /* ---- what the worker says ---- */
@@ -440,14 +410,11 @@ static void on_worker(struct netpol_watch *w, uint32_t events)
 	struct keeper *k = NETPOL_OWNER(w, struct keeper, worker);
 	union netpol_msg m;
 	bool good = true;
-	int fd, got;
+	int got = 0;
 
 	(void)events;
-	while (good && (got = netpol_wire_recv(w->fd, &m, &fd)) > 0) {
-		if (fd >= 0)
-			(void)close(fd); /* none belongs to these messages */
-		good = fd < 0 && take_message(k, &m);
-	}
+	while (good && (got = netpol_wire_recv_bare(w->fd, &m)) > 0)
+		good = take_message(k, &m);
 	if (!store_batch(k) || !good || got < 0)
 		kill_pair(k); /* ended, or speaks what no worker of ours would */
 }
@@ -457,16 +424,12 @@ static void on_dialer(struct netpol_watch *w, uint32_t events)
 	struct keeper *k = NETPOL_OWNER(w, struct keeper, dialer);
 	union netpol_msg m;
 	bool good = true;
-	int fd, got = 0;
+	int got = 0;
 
 	(void)events;
-	while (good && (got = netpol_wire_recv(w->fd, &m, &fd)) > 0) {
-		if (fd >= 0)
-			(void)close(fd); /* none belongs to these messages */
-		/* it has nothing to say but that it lives, and its end */
-		good = fd < 0 && m.head.type == NETPOL_MSG_PONG &&
-		       take_pong(k, &m.ping, &k->dialer_answered);
-	}
+	/* it has nothing to say but that it lives, and its end */
+	while (good && (got = netpol_wire_recv_bare(w->fd, &m)) > 0)
+		good = m.head.type == NETPOL_MSG_PONG && take_pong(k, &m.ping, &k->dialer_answered);
 	if (!good || got < 0)
 		kill_pair(k);
 }
@@ -480,8 +443,8 @@ static void begin_stop(struct keeper *k, enum netpol_keeper_end end)
 	if (k->phase == STOPPING || k->phase == OVER)
 		return;
 	k->end = end;
+	netpol_ward_close(&k->ward);
 	if (k->phase == WAITING) {
-		netpol_loop_disarm(k->loop, &k->supervise_at);
 		finish(k);
 		return;
 	}
@@ -722,9 +685,14 @@ static int prepare(struct keeper *k, struct aqe_err *e)
 		rc = make_companions(k, e);
 	if (rc == 0)
 		rc = make_store(k, e);
-	if (rc == 0)
-		supervise(k, NETPOL_SUP_BEGIN);
-	return rc;
+	if (rc < 0)
+		return rc;
+	k->ward = (struct netpol_ward){
+		.loop = k->loop, .port = k->o->supervise, .ops = &PAIR, .self = k
+	};
+	netpol_ward_init(&k->ward);
+	netpol_ward_tell(&k->ward, NETPOL_SUP_BEGIN);
+	return 0;
 }
 
 int netpol_keeper_run(const struct netpol_keeper_opts *o, enum netpol_keeper_end *ret,
@@ -738,7 +706,6 @@ int netpol_keeper_run(const struct netpol_keeper_opts *o, enum netpol_keeper_end
 	k->o = o;
 	k->ready_fd = o->ready_fd;
 	k->signals.fd = k->container.fd = k->control.fd = k->worker.fd = k->dialer.fd = -1;
-	k->supervise_at.fn = on_supervise;
 	k->save.fn = on_save;
 	k->stop.fn = on_stop;
 	/* Request ids of different runs do not meet. */

@@ -43,78 +43,33 @@ static const int BOTH[] = {
 #endif
 };
 static const int WORKER[] = { SYS_accept4, SYS_splice, SYS_pipe2 };
+/* What libraries ask for that read files of the system and speak over sockets. */
+static const int LIBRARIES[] = {
+	SYS_writev,     SYS_getsockname,  SYS_getpeername, SYS_ppoll,     SYS_newfstatat,
+	SYS_fstat,      SYS_lseek,        SYS_ioctl,       SYS_prlimit64, SYS_uname,
+	SYS_sysinfo,    SYS_eventfd2,     SYS_getuid,      SYS_geteuid,   SYS_getgid,
+	SYS_getegid,    SYS_rt_sigaction, SYS_sched_yield, SYS_statx,     SYS_sched_getaffinity,
+	SYS_readlinkat, SYS_faccessat,    SYS_getdents64,
+#ifdef SYS_poll
+	SYS_poll,
+#endif
+#ifdef SYS_access
+	SYS_access,
+#endif
+#ifdef SYS_readlink
+	SYS_readlink,
+#endif
+#ifdef SYS_stat
+	SYS_stat,
+#endif
+};
+/* Threads, for the resolver. */
 static const int DIALER[] = {
-	SYS_writev,
-	SYS_connect,
-	SYS_bind,
-	SYS_getsockname,
-	SYS_getpeername,
-	SYS_ppoll,
-	SYS_sendmmsg,
-	SYS_recvmmsg,
-	SYS_newfstatat,
-	SYS_fstat,
-	SYS_lseek,
-	SYS_ioctl,
-	SYS_clone3,
-	SYS_clone,
-	SYS_set_robust_list,
-	SYS_rseq,
-	SYS_sched_getaffinity,
-	SYS_sched_yield,
-	SYS_uname,
-	SYS_getuid,
-	SYS_geteuid,
-	SYS_getgid,
-	SYS_getegid,
-	SYS_prlimit64,
-	SYS_clock_nanosleep,
-	SYS_getdents64,
-	SYS_statx,
-	SYS_statfs,
-	SYS_readlinkat,
-	SYS_faccessat,
-	SYS_rt_sigaction,
-	SYS_sysinfo,
-	SYS_eventfd2,
-#ifdef SYS_poll
-	SYS_poll,
-#endif
-#ifdef SYS_access
-	SYS_access,
-#endif
-#ifdef SYS_readlink
-	SYS_readlink,
-#endif
-#ifdef SYS_stat
-	SYS_stat,
-#endif
+	SYS_connect, SYS_bind,   SYS_sendmmsg,        SYS_recvmmsg, SYS_clone3,
+	SYS_clone,   SYS_statfs, SYS_set_robust_list, SYS_rseq,     SYS_clock_nanosleep,
 };
-
 /* No socket(2), no new process. */
-static const int COMPANION[] = {
-	SYS_writev,       SYS_readv,       SYS_socketpair,
-	SYS_getsockname,  SYS_getpeername, SYS_ppoll,
-	SYS_newfstatat,   SYS_fstat,       SYS_lseek,
-	SYS_ioctl,        SYS_eventfd2,    SYS_pipe2,
-	SYS_prlimit64,    SYS_uname,       SYS_sysinfo,
-	SYS_getuid,       SYS_geteuid,     SYS_getgid,
-	SYS_getegid,      SYS_sched_yield, SYS_sched_getaffinity,
-	SYS_rt_sigaction, SYS_statx,       SYS_readlinkat,
-	SYS_faccessat,    SYS_getdents64,
-#ifdef SYS_poll
-	SYS_poll,
-#endif
-#ifdef SYS_access
-	SYS_access,
-#endif
-#ifdef SYS_readlink
-	SYS_readlink,
-#endif
-#ifdef SYS_stat
-	SYS_stat,
-#endif
-};
+static const int COMPANION[] = { SYS_readv, SYS_socketpair, SYS_pipe2 };
 
 /* A companion with threads, an accepting socket, and a database. */
 static const int CACHE[] = {
@@ -211,6 +166,8 @@ static void build(struct program *p, enum netpol_role role)
 	/* Each of these leaves only by returning, or not having touched the number. */
 	put_unless_bits(p, SYS_mmap, 2, PROT_EXEC);
 	put_unless_bits(p, SYS_mprotect, 2, PROT_EXEC);
+	if (role != NETPOL_ROLE_WORKER)
+		put_all(p, LIBRARIES, AQE_COUNT(LIBRARIES));
 	switch (role) {
 	case NETPOL_ROLE_WORKER:
 		put_all(p, WORKER, AQE_COUNT(WORKER));

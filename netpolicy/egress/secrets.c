@@ -71,54 +71,45 @@ uint64_t netpol_secrets_stamp(const struct netpol_policy *p, const char *type)
 	return h;
 }
 
-static int read_file(const char *path, size_t max, bool secret, struct aqe_buf *b,
-		     struct aqe_err *e)
+static int read_ca(const char *path, struct aqe_buf *b, struct aqe_err *e)
 {
 	AQE_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
 	int rc;
 
 	if (fd < 0)
 		return aqe_err_set(e, AQE_E_UNTRUSTED, errno, "'%.200s'", path);
-	rc = aqe_fs_check(fd, AQE_FS_REGULAR | AQE_FS_OWNER | AQE_FS_NO_WRITE, max, path, &st, e);
-	if (rc == 0 && secret && (st.st_mode & 07))
-		rc = aqe_err_set(e, AQE_E_UNTRUSTED, 0, "'%.200s': others may read it", path);
+	rc = aqe_fs_check(fd, AQE_FS_REGULAR | AQE_FS_OWNER | AQE_FS_NO_WRITE, b->max, path, NULL,
+			  e);
 	return rc == 0 ? aqe_fs_read_fd(fd, b, e) : rc;
 }
 
 int netpol_credential_read(const char *path, struct aqe_buf *b, struct aqe_err *e)
 {
-	struct aqe_buf text = AQE_BUF_INIT(NETPOL_CREDENTIAL_MAX);
-	int rc = read_file(path, NETPOL_CREDENTIAL_MAX, true, &text, e);
-	size_t n = text.len;
+	AQE_AUTO_SECRET struct aqe_buf text = AQE_BUF_INIT(NETPOL_CREDENTIAL_MAX);
+	int rc = aqe_fs_read_secret(path, path, &text, e);
 
-	while (rc == 0 && n > 0 && (text.p[n - 1] == '\n' || text.p[n - 1] == '\r'))
-		n--;
-	for (size_t i = 0; rc == 0 && i < n; i++) {
+	for (size_t i = 0; rc == 0 && i < text.len; i++) {
 		if (text.p[i] < ' ' || text.p[i] >= 0x7f)
 			rc = aqe_err_set(e, AQE_E_MALFORMED, 0,
 					 "'%.200s': not one line of printable ASCII", path);
 	}
-	if (rc == 0 && n < NETPOL_CREDENTIAL_MIN)
+	if (rc == 0 && text.len < NETPOL_CREDENTIAL_MIN)
 		rc = aqe_err_set(e, AQE_E_MALFORMED, 0, "'%.200s': shorter than %d characters",
 				 path, NETPOL_CREDENTIAL_MIN);
 	if (rc == 0)
-		rc = aqe_buf_add(b, text.p, n);
-	if (text.p)
-		explicit_bzero(text.p, text.cap);
-	aqe_buf_done(&text);
+		rc = aqe_buf_add(b, text.p, text.len);
 	return rc;
 }
 
 /* One gateway's members. */
 static int read_one(const struct netpol_gateway *g, struct aqe_buf *b, struct aqe_err *e)
 {
-	struct aqe_buf secret = AQE_BUF_INIT(NETPOL_CREDENTIAL_MAX);
+	AQE_AUTO_SECRET struct aqe_buf secret = AQE_BUF_INIT(NETPOL_CREDENTIAL_MAX);
 	AQE_AUTO_BUF struct aqe_buf ca = AQE_BUF_INIT(NETPOL_CA_FILE_MAX);
 	int rc = g->credential_file ? netpol_credential_read(g->credential_file, &secret, e) : 0;
 
 	if (rc == 0 && g->ca_file)
-		rc = read_file(g->ca_file, NETPOL_CA_FILE_MAX, false, &ca, e);
+		rc = read_ca(g->ca_file, &ca, e);
 	if (rc == 0) {
 		(void)aqe_buf_puts(b, b->len > 1 ? "," : "");
 		aqe_json_emit_str(b, g->name);
@@ -130,9 +121,6 @@ static int read_one(const struct netpol_gateway *g, struct aqe_buf *b, struct aq
 	} else {
 		(void)aqe_err_wrap(e, "gateway '%s'", g->name);
 	}
-	if (secret.p)
-		explicit_bzero(secret.p, secret.cap);
-	aqe_buf_done(&secret);
 	return rc;
 }
 

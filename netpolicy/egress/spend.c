@@ -126,14 +126,11 @@ static void on_chan(struct netpol_watch *w, uint32_t events)
 	struct netpol_spender *s = NETPOL_OWNER(w, struct netpol_spender, chan);
 	union netpol_msg m;
 	bool good = true;
-	int fd, got = 0;
+	int got = 0;
 
 	(void)events;
-	while (good && s->chan.fd >= 0 && (got = netpol_wire_recv(s->chan.fd, &m, &fd)) > 0) {
-		if (fd >= 0)
-			(void)close(fd); /* none belongs to these messages */
-		good = fd < 0 && m.head.type == NETPOL_MSG_SPENT &&
-		       m.spent.result < NETPOL_SPENT_COUNT;
+	while (good && s->chan.fd >= 0 && (got = netpol_wire_recv_bare(s->chan.fd, &m)) > 0) {
+		good = m.head.type == NETPOL_MSG_SPENT && m.spent.result < NETPOL_SPENT_COUNT;
 		if (good)
 			answered(s, &m.spent);
 	}

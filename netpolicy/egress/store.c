@@ -402,14 +402,11 @@ static void on_worker(struct netpol_watch *w, uint32_t events)
 	struct store *s = NETPOL_OWNER(w, struct store, worker);
 	union netpol_msg m;
 	bool good = true;
-	int fd, got = 0;
+	int got = 0;
 
 	(void)events;
-	while (good && (got = netpol_wire_recv(w->fd, &m, &fd)) > 0) {
-		if (fd >= 0)
-			(void)close(fd); /* none belongs to these messages */
-		good = fd < 0 && m.head.type == NETPOL_MSG_SPEND && question(s, &m.spend);
-	}
+	while (good && (got = netpol_wire_recv_bare(w->fd, &m)) > 0)
+		good = m.head.type == NETPOL_MSG_SPEND && question(s, &m.spend);
 	if (!good || got < 0)
 		netpol_loop_stop(s->loop);
 }
@@ -418,12 +415,10 @@ static void on_keeper(struct netpol_watch *w, uint32_t events)
 {
 	struct store *s = NETPOL_OWNER(w, struct store, keeper);
 	union netpol_msg m;
-	int fd, got;
+	int got;
 
 	(void)events;
-	while ((got = netpol_wire_recv(w->fd, &m, &fd)) > 0) {
-		if (fd >= 0)
-			(void)close(fd); /* none belongs to these messages */
+	while ((got = netpol_wire_recv_bare(w->fd, &m)) > 0) {
 		if (m.head.type == NETPOL_MSG_PING)
 			netpol_wire_pong(w->fd, &m.ping);
 	}

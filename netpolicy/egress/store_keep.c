@@ -104,26 +104,12 @@ static bool read_wanted(const struct netpol_store_keep *s, const struct netpol_p
 	return false;
 }
 
-/* The file's first line. Not for others to read, not for others to write. */
 static int read_password(const char *path, struct aqe_buf *b, struct aqe_err *e)
 {
-	AQE_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	int rc;
+	int rc = aqe_fs_read_secret(path, "password file", b, e);
 
-	if (fd < 0)
-		return aqe_err_set(e, AQE_E_UNTRUSTED, errno, "password file");
-	rc = aqe_fs_check(fd, AQE_FS_REGULAR | AQE_FS_OWNER | AQE_FS_NO_WRITE, PASSWORD_MAX,
-			  "password file", &st, e);
-	if (!rc && (st.st_mode & 07))
-		rc = aqe_err_set(e, AQE_E_UNTRUSTED, 0, "password file: others may read it");
-	if (!rc)
-		rc = aqe_fs_read_fd(fd, b, e);
-	while (!rc && b->len > 0 && (b->p[b->len - 1] == '\n' || b->p[b->len - 1] == '\r'))
-		b->p[--b->len] = '\0';
-	if (!rc && b->len == 0)
-		rc = aqe_err_set(e, AQE_E_UNTRUSTED, 0, "password file: empty");
-	return rc;
+	return rc < 0 || b->len > 0 ? rc
+				    : aqe_err_set(e, AQE_E_UNTRUSTED, 0, "password file: empty");
 }
 
 /* ---- the process ---- */
@@ -177,12 +163,10 @@ static void on_chan(struct netpol_watch *w, uint32_t events)
 {
 	struct netpol_store_keep *s = NETPOL_OWNER(w, struct netpol_store_keep, chan);
 	union netpol_msg m;
-	int fd, got;
+	int got;
 
 	(void)events;
-	while ((got = netpol_wire_recv(w->fd, &m, &fd)) > 0) {
-		if (fd >= 0)
-			(void)close(fd); /* none belongs to these messages */
+	while ((got = netpol_wire_recv_bare(w->fd, &m)) > 0) {
 		if (m.head.type == NETPOL_MSG_PONG && m.ping.serial == s->pings)
 			s->pongs = m.ping.serial;
 	}
@@ -232,7 +216,7 @@ static void again_later(struct netpol_store_keep *s)
 
 static void begin(struct netpol_store_keep *s)
 {
-	AQE_AUTO_BUF struct aqe_buf password = AQE_BUF_INIT(PASSWORD_MAX);
+	AQE_AUTO_SECRET struct aqe_buf password = AQE_BUF_INIT(PASSWORD_MAX);
 	struct aqe_err e = AQE_ERR_INIT;
 	int rc = 0;
 
@@ -246,8 +230,6 @@ static void begin(struct netpol_store_keep *s)
 		rc = read_password(s->now.password_file, &password, &e);
 	if (rc == 0)
 		rc = start(s, *s->now.password_file ? aqe_buf_str(&password) : NULL, &e);
-	if (password.p)
-		explicit_bzero(password.p, password.cap);
 	if (rc == 0)
 		return;
 	say(s, e.text);

@@ -8,7 +8,8 @@
 
 #include "netpolicy/egress/secrets.h"
 #include "netpolicy/http1.h"
-#include "shim/core/buf.h"
+#include "shim/core/base64.h"
+#include "shim/core/cleanup.h"
 
 void netpol_via_read(const char *text, struct netpol_via *ret)
 {
@@ -26,38 +27,21 @@ void netpol_via_read(const char *text, struct netpol_via *ret)
 		ret->port = 0;
 }
 
-static void base64(const unsigned char *p, size_t n, char *ret)
-{
-	static const char letters[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	for (size_t i = 0; i < n; i += 3) {
-		unsigned v = (unsigned)p[i] << 16;
-
-		v |= i + 1 < n ? (unsigned)p[i + 1] << 8 : 0;
-		v |= i + 2 < n ? (unsigned)p[i + 2] : 0;
-		*ret++ = letters[v >> 18];
-		*ret++ = letters[v >> 12 & 63];
-		*ret++ = i + 1 < n ? letters[v >> 6 & 63] : '=';
-		*ret++ = i + 2 < n ? letters[v & 63] : '=';
-	}
-	*ret = '\0';
-}
-
 int netpol_via_auth(const char *path, char ret[NETPOL_VIA_VALUE], struct aqe_err *e)
 {
-	struct aqe_buf b = AQE_BUF_INIT(NETPOL_CREDENTIAL_MAX);
-	int rc = netpol_credential_read(path, &b, e);
+	AQE_AUTO_SECRET struct aqe_buf plain = AQE_BUF_INIT(NETPOL_CREDENTIAL_MAX);
+	AQE_AUTO_SECRET struct aqe_buf value = AQE_BUF_INIT(NETPOL_VIA_VALUE - 1);
+	int rc = netpol_credential_read(path, &plain, e);
 
-	if (rc == 0 && (b.len > NETPOL_VIA_AUTH_MAX || !memchr(b.p, ':', b.len)))
+	if (rc == 0 && (plain.len > NETPOL_VIA_AUTH_MAX || !memchr(plain.p, ':', plain.len)))
 		rc = aqe_err_set(e, AQE_E_MALFORMED, 0, "'%.200s': wanted user:password", path);
-	if (rc == 0) {
-		memcpy(ret, "Basic ", 6);
-		base64((const unsigned char *)b.p, b.len, ret + 6);
-	}
-	if (b.p)
-		explicit_bzero(b.p, b.cap);
-	aqe_buf_done(&b);
+	if (rc < 0)
+		return rc;
+	(void)aqe_buf_puts(&value, "Basic ");
+	aqe_base64_encode(&value, plain.p, plain.len);
+	rc = aqe_buf_ok(&value, e);
+	if (rc == 0)
+		memcpy(ret, aqe_buf_str(&value), value.len + 1);
 	return rc;
 }
 

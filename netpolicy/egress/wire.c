@@ -130,3 +130,13 @@ int netpol_wire_recv(int chan, union netpol_msg *ret, int *ret_fd)
 	*ret_fd = -1;
 	return -1;
 }
+
+int netpol_wire_recv_bare(int chan, union netpol_msg *ret)
+{
+	int fd, got = netpol_wire_recv(chan, ret, &fd);
+
+	if (fd < 0)
+		return got;
+	(void)close(fd); /* of a message that is refused */
+	return -1;
+}

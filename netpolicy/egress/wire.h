@@ -142,5 +142,7 @@ void netpol_wire_pong(int chan, const struct netpol_msg_ping *ping);
  * message of exactly its type's size. *ret_fd is a descriptor that came along (close-on-exec), or
  * -1. */
 int netpol_wire_recv(int chan, union netpol_msg *ret, int *ret_fd);
+/* The same where no message brings a descriptor: one that does is closed with it, and -1. */
+int netpol_wire_recv_bare(int chan, union netpol_msg *ret);
 
 #endif

@@ -29,29 +29,14 @@ struct shim_cache_upstream {
 
 static int read_credential(struct shim_cache_upstream *u, struct aqe_err *e)
 {
-	AQE_AUTO_BUF struct aqe_buf secret = AQE_BUF_INIT(CREDENTIAL_MAX);
-	AQE_AUTO_FD int fd =
-		open(u->cfg->credential_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	int rc;
+	AQE_AUTO_SECRET struct aqe_buf secret = AQE_BUF_INIT(CREDENTIAL_MAX);
+	int rc = aqe_fs_read_secret(u->cfg->credential_file, "credential file", &secret, e);
 
-	if (fd < 0)
-		return aqe_err_set(e, AQE_E_UNTRUSTED, errno, "credential file");
-	rc = aqe_fs_check(fd, AQE_FS_REGULAR | AQE_FS_OWNER | AQE_FS_NO_WRITE, CREDENTIAL_MAX,
-			  "credential file", &st, e);
-	if (!rc && (st.st_mode & 07))
-		rc = aqe_err_set(e, AQE_E_UNTRUSTED, 0, "credential file: others may read it");
-	if (!rc)
-		rc = aqe_fs_read_fd(fd, &secret, e);
-	if (rc)
+	if (rc < 0)
 		return rc;
-	while (secret.len > 0 &&
-	       (secret.p[secret.len - 1] == '\n' || secret.p[secret.len - 1] == '\r'))
-		secret.p[--secret.len] = '\0';
 	if (secret.len == 0)
 		return aqe_err_set(e, AQE_E_UNTRUSTED, 0, "credential file: empty");
 	aqe_buf_addf(&u->credential, "%s: %s%s", u->cfg->header, u->cfg->prefix, secret.p);
-	explicit_bzero(secret.p, secret.len);
 	return aqe_buf_ok(&u->credential, e);
 }
 
@@ -162,9 +147,7 @@ void shim_cache_upstream_free(struct shim_cache_upstream *u)
 		return;
 	while (u->n_idle > 0)
 		shim_http_free(u->idle[--u->n_idle]);
-	if (u->credential.p)
-		explicit_bzero(u->credential.p, u->credential.cap);
-	aqe_buf_done(&u->credential);
+	aqe_buf_wipe(&u->credential);
 	pthread_mutex_destroy(&u->lock);
 	free(u);
 }

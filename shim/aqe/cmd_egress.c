@@ -3,27 +3,24 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "shim/aqe/cmds.h"
+#include "shim/core/proc.h"
 #include "shim/exit.h"
 
 #define PROGRAM "aqe-egress"
 
 int shim_cmd_egress(int argc, char **argv)
 {
+	struct aqe_err e = AQE_ERR_INIT;
 	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof(PROGRAM));
-	char *slash;
 
 	(void)argc;
-	if (n > 0) {
-		path[n] = '\0';
-		slash = strrchr(path, '/');
-		memcpy(slash ? slash + 1 : path, PROGRAM, sizeof(PROGRAM));
+	if (aqe_proc_beside(PROGRAM, path, sizeof(path), &e) == 0) {
 		(void)execv(path, argv);
+		(void)aqe_err_set(&e, AQE_E_SYS, errno, PROGRAM " beside aqe");
 	}
-	(void)fprintf(stderr, "aqe egress: " PROGRAM " beside aqe: %s\n", strerror(errno));
+	(void)fprintf(stderr, "aqe egress: %s\n", e.text);
 	return SHIM_EXIT_FAILED;
 }

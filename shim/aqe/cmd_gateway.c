@@ -14,6 +14,7 @@
 #include "netpolicy/egress/handoff.h"
 #include "netpolicy/egress/secrets.h"
 #include "shim/aqe/cmds.h"
+#include "shim/aqe/curl.h"
 #include "shim/aqe/gateway_cache.h"
 #include "shim/aqe/gateway_session.h"
 #include "shim/core/cleanup.h"
@@ -80,40 +81,19 @@ static bool find(void *self, const char *name, struct shim_route *ret)
 	return !ret->gateway->credential_file || *ret->credential;
 }
 
-static int read_memfd(int fd, size_t size, struct aqe_buf *b, struct aqe_err *e)
-{
-	char part[4096];
-
-	while (b->len < size) {
-		ssize_t n = pread(fd, part, sizeof(part), (off_t)b->len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return aqe_err_set(e, AQE_E_SYS, n < 0 ? errno : EIO, "reading secrets");
-		if (aqe_buf_add(b, part, (size_t)n) < 0)
-			return aqe_buf_ok(b, e);
-	}
-	explicit_bzero(part, sizeof(part));
-	return 0;
-}
-
 static int take_secrets(struct gateway *g, const struct netpol_msg_secrets *m, int fd,
 			struct aqe_err *e)
 {
-	struct aqe_buf b = AQE_BUF_INIT(NETPOL_SECRETS_MAX);
+	AQE_AUTO_SECRET struct aqe_buf b = AQE_BUF_INIT(NETPOL_SECRETS_MAX);
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(ARENA_MAX);
 	struct aqe_json_limits limits = AQE_JSON_LIMITS_DEFAULT;
 	struct aqe_json *root = NULL;
-	int rc = a ? read_memfd(fd, m->size, &b, e)
+	int rc = a ? netpol_memfd_read(fd, m->size, &b, e)
 		   : aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 
 	limits.bytes = NETPOL_SECRETS_MAX;
 	if (rc == 0)
 		rc = aqe_json_parse(a, aqe_buf_str(&b), b.len, &limits, &root, e);
-	if (b.p)
-		explicit_bzero(b.p, b.cap);
-	aqe_buf_done(&b);
 	if (rc < 0)
 		return rc;
 	aqe_arena_free(g->arena);
@@ -378,7 +358,7 @@ static int run(struct gateway *g, struct aqe_err *e)
 
 	if (aqe_str_eq(g->role, "cache"))
 		return shim_gateway_cache(g->id, e);
-	rc = shim_tls_load(e);
+	rc = shim_curl_load(e);
 	if (rc == 0)
 		rc = confine(g, e);
 	if (rc == 0)

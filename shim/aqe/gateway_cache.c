@@ -15,6 +15,7 @@
 
 #include "netpolicy/egress/companion.h"
 #include "netpolicy/egress/confine.h"
+#include "netpolicy/egress/handoff.h"
 #include "shim/aqe/cache_serve.h"
 #include "shim/aqe/http.h"
 #include "shim/core/cleanup.h"
@@ -78,33 +79,12 @@ static void take_worker(struct companion *c, int fd)
 
 /* ---- the keeper ---- */
 
-static int read_memfd(int fd, size_t size, struct aqe_buf *b, struct aqe_err *e)
-{
-	char part[4096];
-
-	while (b->len < size) {
-		ssize_t n = pread(fd, part, sizeof(part), (off_t)b->len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return aqe_err_set(e, AQE_E_SYS, n < 0 ? errno : EIO,
-					   "reading the configuration");
-		if (aqe_buf_add(b, part, (size_t)n) < 0)
-			return aqe_buf_ok(b, e);
-	}
-	explicit_bzero(part, sizeof(part));
-	return 0;
-}
-
 /* The first is taken; another one is for the process that the keeper starts when this one ends. */
 static int take_given(struct companion *c, size_t size, int fd, struct aqe_err *e)
 {
-	struct aqe_buf b = AQE_BUF_INIT(SHIM_EGRESS_CACHE_MAX);
+	AQE_AUTO_SECRET struct aqe_buf b = AQE_BUF_INIT(SHIM_EGRESS_CACHE_MAX);
 	uint8_t digest[32];
-	int rc = size <= SHIM_EGRESS_CACHE_MAX
-			 ? read_memfd(fd, size, &b, e)
-			 : aqe_err_set(e, AQE_E_LIMIT, 0, "the configuration is too long");
+	int rc = netpol_memfd_read(fd, size, &b, e);
 
 	if (rc == 0) {
 		aqe_sha256(aqe_buf_str(&b), b.len, digest);
@@ -115,9 +95,6 @@ static int take_given(struct companion *c, size_t size, int fd, struct aqe_err *
 		memcpy(c->digest, digest, sizeof(digest));
 		c->has = rc == 0;
 	}
-	if (b.p)
-		explicit_bzero(b.p, b.cap);
-	aqe_buf_done(&b);
 	return rc;
 }
 

@@ -15,9 +15,7 @@ void shim_mask_init(struct shim_mask *m, size_t max)
 
 void shim_mask_done(struct shim_mask *m)
 {
-	if (m->held.p)
-		explicit_bzero(m->held.p, m->held.cap);
-	aqe_buf_done(&m->held);
+	aqe_buf_wipe(&m->held);
 }
 
 void shim_mask_set(struct shim_mask *m, const char *secret)

@@ -80,13 +80,6 @@ struct shim_session *shim_session_new(struct shim_tls_pool *pool, int fd, const 
 	return NULL;
 }
 
-static void wipe(struct aqe_buf *b)
-{
-	if (b->p)
-		explicit_bzero(b->p, b->cap);
-	aqe_buf_done(b);
-}
-
 static void drop_secret(struct shim_session *s)
 {
 	if (s->secret)
@@ -103,7 +96,7 @@ void shim_session_free(struct shim_session *s)
 	if (s->plain >= 0)
 		(void)close(s->plain); /* the worker sees the end */
 	aqe_buf_done(&s->in);
-	wipe(&s->up);
+	aqe_buf_wipe(&s->up);
 	aqe_buf_done(&s->down);
 	shim_mask_done(&s->mask);
 	drop_secret(s);

@@ -1,45 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/aqe/gateway_tls.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <poll.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/aqe/lazy.h"
+#include "shim/aqe/curl.h"
 #include "shim/core/text.h"
-
-#define CURL_FUNCTIONS(X)      \
-	X(global_init)         \
-	X(slist_append)        \
-	X(slist_free_all)      \
-	X(easy_init)           \
-	X(easy_cleanup)        \
-	X(easy_setopt)         \
-	X(easy_getinfo)        \
-	X(easy_strerror)       \
-	X(easy_send)           \
-	X(easy_recv)           \
-	X(multi_init)          \
-	X(multi_cleanup)       \
-	X(multi_add_handle)    \
-	X(multi_remove_handle) \
-	X(multi_info_read)     \
-	X(multi_perform)       \
-	X(multi_poll)
-
-#define MEMBER(name) __typeof__(curl_##name) *(name);
-struct curl_functions {
-	CURL_FUNCTIONS(MEMBER)
-};
-#define SYMBOL(name) { "curl_" #name, offsetof(struct curl_functions, name) },
-static const struct shim_lazy_symbol CURL_SYMBOLS[] = { CURL_FUNCTIONS(SYMBOL) };
-
-static struct curl_functions curl; /* NULL until shim_tls_load() has succeeded */
 
 /* Nothing is there: the literal only keeps libcurl from looking a name up. */
 #define NOWHERE "::127.0.0.1:9"
@@ -60,21 +30,12 @@ struct shim_tls_stream {
 	void *self;
 };
 
-int shim_tls_load(struct aqe_err *e)
-{
-	int rc = shim_lazy_load("libcurl.so.4", CURL_SYMBOLS, AQE_COUNT(CURL_SYMBOLS), &curl, e);
-
-	if (rc == 0 && curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-		rc = aqe_err_set(e, AQE_E_NOMEM, 0, "libcurl does not start");
-	return rc;
-}
-
 int shim_tls_pool_new(struct shim_tls_pool **ret, struct aqe_err *e)
 {
 	struct shim_tls_pool *p = calloc(1, sizeof(*p));
 
 	if (p)
-		p->multi = curl.multi_init();
+		p->multi = shim_curl.multi_init();
 	if (!p || !p->multi) {
 		free(p);
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "libcurl does not start");
@@ -87,7 +48,7 @@ void shim_tls_pool_free(struct shim_tls_pool *p)
 {
 	if (!p)
 		return;
-	(void)curl.multi_cleanup(p->multi);
+	(void)shim_curl.multi_cleanup(p->multi);
 	free(p->fds);
 	free(p);
 }
@@ -126,7 +87,7 @@ static bool set_texts(CURL *c, const struct shim_tls_opts *o)
 	if (snprintf(url, sizeof(url), "https://%s:%u/", o->host, o->port) >= (int)sizeof(url))
 		return false;
 	for (size_t i = 0; i < AQE_COUNT(texts); i++) {
-		if (curl.easy_setopt(c, texts[i].option, texts[i].value) != CURLE_OK)
+		if (shim_curl.easy_setopt(c, texts[i].option, texts[i].value) != CURLE_OK)
 			return false;
 	}
 	return true;
@@ -150,7 +111,7 @@ static bool set_longs(CURL *c, const struct shim_tls_opts *o)
 	};
 
 	for (size_t i = 0; i < AQE_COUNT(longs); i++) {
-		if (curl.easy_setopt(c, longs[i].option, longs[i].value) != CURLE_OK)
+		if (shim_curl.easy_setopt(c, longs[i].option, longs[i].value) != CURLE_OK)
 			return false;
 	}
 	return true;
@@ -163,22 +124,22 @@ static bool set_ca(CURL *c, const char *pem)
 
 	if (blob.len == 0)
 		return true;
-	return curl.easy_setopt(c, CURLOPT_CAINFO_BLOB, &blob) == CURLE_OK &&
-	       curl.easy_setopt(c, CURLOPT_CAINFO, NULL) == CURLE_OK &&
-	       curl.easy_setopt(c, CURLOPT_CAPATH, NULL) == CURLE_OK;
+	return shim_curl.easy_setopt(c, CURLOPT_CAINFO_BLOB, &blob) == CURLE_OK &&
+	       shim_curl.easy_setopt(c, CURLOPT_CAINFO, NULL) == CURLE_OK &&
+	       shim_curl.easy_setopt(c, CURLOPT_CAPATH, NULL) == CURLE_OK;
 }
 
 static bool set_callbacks(struct shim_tls_stream *s)
 {
 	CURL *c = s->easy;
 
-	s->connect_to = curl.slist_append(NULL, NOWHERE);
+	s->connect_to = shim_curl.slist_append(NULL, NOWHERE);
 	return s->connect_to &&
-	       curl.easy_setopt(c, CURLOPT_CONNECT_TO, s->connect_to) == CURLE_OK &&
-	       curl.easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, on_open) == CURLE_OK &&
-	       curl.easy_setopt(c, CURLOPT_OPENSOCKETDATA, s) == CURLE_OK &&
-	       curl.easy_setopt(c, CURLOPT_SOCKOPTFUNCTION, on_option) == CURLE_OK &&
-	       curl.easy_setopt(c, CURLOPT_PRIVATE, s) == CURLE_OK;
+	       shim_curl.easy_setopt(c, CURLOPT_CONNECT_TO, s->connect_to) == CURLE_OK &&
+	       shim_curl.easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, on_open) == CURLE_OK &&
+	       shim_curl.easy_setopt(c, CURLOPT_OPENSOCKETDATA, s) == CURLE_OK &&
+	       shim_curl.easy_setopt(c, CURLOPT_SOCKOPTFUNCTION, on_option) == CURLE_OK &&
+	       shim_curl.easy_setopt(c, CURLOPT_PRIVATE, s) == CURLE_OK;
 }
 
 int shim_tls_open(struct shim_tls_pool *p, const struct shim_tls_opts *o,
@@ -195,9 +156,9 @@ int shim_tls_open(struct shim_tls_pool *p, const struct shim_tls_opts *o,
 	s->fd = -1;
 	s->done = o->done;
 	s->self = o->self;
-	s->easy = curl.easy_init();
+	s->easy = shim_curl.easy_init();
 	if (s->easy && set_texts(s->easy, o) && set_longs(s->easy, o) && set_ca(s->easy, o->ca) &&
-	    set_callbacks(s) && curl.multi_add_handle(p->multi, s->easy) == CURLM_OK) {
+	    set_callbacks(s) && shim_curl.multi_add_handle(p->multi, s->easy) == CURLM_OK) {
 		*ret = s;
 		return 0;
 	}
@@ -211,9 +172,9 @@ void shim_tls_close(struct shim_tls_stream *s)
 		return;
 	/* Taking a CONNECT_ONLY handle out closes its connection. */
 	if (s->easy)
-		(void)curl.multi_remove_handle(s->pool->multi, s->easy);
-	curl.easy_cleanup(s->easy);
-	curl.slist_free_all(s->connect_to);
+		(void)shim_curl.multi_remove_handle(s->pool->multi, s->easy);
+	shim_curl.easy_cleanup(s->easy);
+	shim_curl.slist_free_all(s->connect_to);
 	if (s->given >= 0)
 		(void)close(s->given); /* libcurl never asked for it */
 	free(s);
@@ -227,7 +188,7 @@ int shim_tls_fd(const struct shim_tls_stream *s)
 ssize_t shim_tls_send(struct shim_tls_stream *s, const void *p, size_t n)
 {
 	size_t sent = 0;
-	CURLcode rc = curl.easy_send(s->easy, p, n, &sent);
+	CURLcode rc = shim_curl.easy_send(s->easy, p, n, &sent);
 
 	if (rc == CURLE_AGAIN || (rc == CURLE_OK && sent == 0))
 		return SHIM_TLS_AGAIN;
@@ -237,7 +198,7 @@ ssize_t shim_tls_send(struct shim_tls_stream *s, const void *p, size_t n)
 ssize_t shim_tls_recv(struct shim_tls_stream *s, void *p, size_t n)
 {
 	size_t got = 0;
-	CURLcode rc = curl.easy_recv(s->easy, p, n, &got);
+	CURLcode rc = shim_curl.easy_recv(s->easy, p, n, &got);
 
 	if (rc == CURLE_AGAIN)
 		return SHIM_TLS_AGAIN;
@@ -249,13 +210,13 @@ static void finish(struct shim_tls_pool *p)
 	const CURLMsg *m;
 	int left;
 
-	while ((m = curl.multi_info_read(p->multi, &left))) {
+	while ((m = shim_curl.multi_info_read(p->multi, &left))) {
 		struct shim_tls_stream *s = NULL;
 		CURLcode rc = m->data.result;
 
 		if (m->msg == CURLMSG_DONE &&
-		    curl.easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &s) == CURLE_OK && s)
-			s->done(s->self, rc == CURLE_OK, curl.easy_strerror(rc));
+		    shim_curl.easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &s) == CURLE_OK && s)
+			s->done(s->self, rc == CURLE_OK, shim_curl.easy_strerror(rc));
 	}
 }
 
@@ -275,11 +236,11 @@ int shim_tls_poll(struct shim_tls_pool *p, struct pollfd *fds, size_t n, int tim
 	for (size_t i = 0; i < n; i++) { /* CURL_WAIT_POLLIN... are poll(2)'s values */
 		p->fds[i] = (struct curl_waitfd){ fds[i].fd, fds[i].events, 0 };
 	}
-	if (curl.multi_perform(p->multi, &running) != CURLM_OK)
+	if (shim_curl.multi_perform(p->multi, &running) != CURLM_OK)
 		return aqe_err_set(e, AQE_E_INTERNAL, 0, "libcurl fails");
 	finish(p);
-	if (curl.multi_poll(p->multi, p->fds, (unsigned)n, timeout_ms, NULL) != CURLM_OK ||
-	    curl.multi_perform(p->multi, &running) != CURLM_OK)
+	if (shim_curl.multi_poll(p->multi, p->fds, (unsigned)n, timeout_ms, NULL) != CURLM_OK ||
+	    shim_curl.multi_perform(p->multi, &running) != CURLM_OK)
 		return aqe_err_set(e, AQE_E_INTERNAL, 0, "libcurl fails");
 	finish(p);
 	/* libcurl does not tell of POLLHUP and POLLERR */

@@ -16,8 +16,7 @@ struct pollfd;
 struct shim_tls_pool;
 struct shim_tls_stream;
 
-/* Once, before anything else, while libraries may still be loaded. */
-AQE_MUST_CHECK int shim_tls_load(struct aqe_err *e);
+/* shim_curl_load() comes before, while libraries may still be loaded. */
 AQE_MUST_CHECK int shim_tls_pool_new(struct shim_tls_pool **ret, struct aqe_err *e);
 /* Streams must be closed before. NULL is accepted. */
 void shim_tls_pool_free(struct shim_tls_pool *p);

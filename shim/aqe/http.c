@@ -2,18 +2,15 @@
 #include "shim/aqe/http.h"
 
 #include <arpa/inet.h>
-#include <curl/curl.h>
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 
-#include "shim/aqe/lazy.h"
+#include "shim/aqe/curl.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
 #include "shim/version.h"
@@ -61,61 +58,9 @@ struct shim_http_loop {
 	size_t running;
 };
 
-/* ---- once a process ---- */
-
-#define CURL_FUNCTIONS(X)      \
-	X(global_init)         \
-	X(slist_append)        \
-	X(slist_free_all)      \
-	X(easy_init)           \
-	X(easy_cleanup)        \
-	X(easy_reset)          \
-	X(easy_setopt)         \
-	X(easy_getinfo)        \
-	X(easy_perform)        \
-	X(easy_pause)          \
-	X(easy_strerror)       \
-	X(multi_init)          \
-	X(multi_cleanup)       \
-	X(multi_add_handle)    \
-	X(multi_remove_handle) \
-	X(multi_info_read)     \
-	X(multi_perform)       \
-	X(multi_poll)          \
-	X(multi_wakeup)
-
-#define MEMBER(name) __typeof__(curl_##name) *(name);
-struct curl_functions {
-	CURL_FUNCTIONS(MEMBER)
-};
-#define SYMBOL(name) { "curl_" #name, offsetof(struct curl_functions, name) },
-static const struct shim_lazy_symbol CURL_SYMBOLS[] = { CURL_FUNCTIONS(SYMBOL) };
-
-static struct curl_functions curl; /* NULL until ready() has succeeded */
-static struct aqe_err not_ready = AQE_ERR_INIT;
-
-static void load(void)
-{
-	if (shim_lazy_load("libcurl.so.4", CURL_SYMBOLS, AQE_COUNT(CURL_SYMBOLS), &curl,
-			   &not_ready) == 0 &&
-	    curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-		(void)aqe_err_set(&not_ready, AQE_E_NOMEM, 0, "libcurl does not start");
-}
-
-static int ready(struct aqe_err *e)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	if (pthread_once(&once, load) != 0)
-		return aqe_err_set(e, AQE_E_INTERNAL, 0, "libcurl does not start");
-	return not_ready.code == AQE_OK
-		       ? 0
-		       : aqe_err_set(e, not_ready.code, not_ready.sys, "%s", not_ready.text);
-}
-
 int shim_http_load(struct aqe_err *e)
 {
-	return ready(e);
+	return shim_curl_load(e);
 }
 
 /* ---- options ---- */
@@ -282,7 +227,7 @@ static bool is_token(const char *s)
 
 static int add_line(struct curl_slist **list, const char *line, struct aqe_err *e)
 {
-	struct curl_slist *longer = curl.slist_append(*list, line);
+	struct curl_slist *longer = shim_curl.slist_append(*list, line);
 
 	if (!longer)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
@@ -338,7 +283,7 @@ struct long_option {
 static bool set_texts(CURL *c, const struct text_option *o, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (o[i].value && curl.easy_setopt(c, o[i].option, o[i].value) != CURLE_OK)
+		if (o[i].value && shim_curl.easy_setopt(c, o[i].option, o[i].value) != CURLE_OK)
 			return false;
 	return true;
 }
@@ -346,7 +291,7 @@ static bool set_texts(CURL *c, const struct text_option *o, size_t n)
 static bool set_longs(CURL *c, const struct long_option *o, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (curl.easy_setopt(c, o[i].option, o[i].value) != CURLE_OK)
+		if (shim_curl.easy_setopt(c, o[i].option, o[i].value) != CURLE_OK)
 			return false;
 	return true;
 }
@@ -386,11 +331,12 @@ static bool set_dial(CURL *c, struct shim_http_ticket *t)
 	};
 
 	return set_texts(c, texts, AQE_COUNT(texts)) && set_longs(c, longs, AQE_COUNT(longs)) &&
-	       (!o->ca_file || !curl.easy_setopt(c, CURLOPT_CAPATH, NULL)) &&
-	       (!o->open_proxy || !curl.easy_setopt(c, CURLOPT_SOCKOPTFUNCTION, on_ready_socket)) &&
-	       !curl.easy_setopt(c, CURLOPT_ERRORBUFFER, t->words) &&
-	       !curl.easy_setopt(c, CURLOPT_CONNECT_TO, t->connect_to) &&
-	       !curl.easy_setopt(c, CURLOPT_HTTPHEADER, t->headers);
+	       (!o->ca_file || !shim_curl.easy_setopt(c, CURLOPT_CAPATH, NULL)) &&
+	       (!o->open_proxy ||
+		!shim_curl.easy_setopt(c, CURLOPT_SOCKOPTFUNCTION, on_ready_socket)) &&
+	       !shim_curl.easy_setopt(c, CURLOPT_ERRORBUFFER, t->words) &&
+	       !shim_curl.easy_setopt(c, CURLOPT_CONNECT_TO, t->connect_to) &&
+	       !shim_curl.easy_setopt(c, CURLOPT_HTTPHEADER, t->headers);
 }
 
 static bool set_body(CURL *c, struct shim_http_ticket *t)
@@ -402,29 +348,29 @@ static bool set_body(CURL *c, struct shim_http_ticket *t)
 					 : 0;
 
 	if (strcmp(method, "HEAD") == 0)
-		return !curl.easy_setopt(c, CURLOPT_NOBODY, 1L);
-	if (curl.easy_setopt(c, CURLOPT_CUSTOMREQUEST, method))
+		return !shim_curl.easy_setopt(c, CURLOPT_NOBODY, 1L);
+	if (shim_curl.easy_setopt(c, CURLOPT_CUSTOMREQUEST, method))
 		return false;
 	if (r->source)
-		return !curl.easy_setopt(c, CURLOPT_UPLOAD, 1L) &&
-		       !curl.easy_setopt(c, CURLOPT_READFUNCTION, on_source) &&
-		       !curl.easy_setopt(c, CURLOPT_READDATA, (void *)t) &&
-		       !curl.easy_setopt(c, CURLOPT_INFILESIZE_LARGE, len);
+		return !shim_curl.easy_setopt(c, CURLOPT_UPLOAD, 1L) &&
+		       !shim_curl.easy_setopt(c, CURLOPT_READFUNCTION, on_source) &&
+		       !shim_curl.easy_setopt(c, CURLOPT_READDATA, (void *)t) &&
+		       !shim_curl.easy_setopt(c, CURLOPT_INFILESIZE_LARGE, len);
 	if (r->body || strcmp(method, "POST") == 0)
-		return !curl.easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, len) &&
-		       !curl.easy_setopt(c, CURLOPT_POSTFIELDS, r->body ? r->body : "");
+		return !shim_curl.easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, len) &&
+		       !shim_curl.easy_setopt(c, CURLOPT_POSTFIELDS, r->body ? r->body : "");
 	return true;
 }
 
 static bool set_callbacks(CURL *c, struct shim_http_ticket *t)
 {
-	return !curl.easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body) &&
-	       !curl.easy_setopt(c, CURLOPT_WRITEDATA, (void *)t) &&
-	       !curl.easy_setopt(c, CURLOPT_HEADERFUNCTION, on_head) &&
-	       !curl.easy_setopt(c, CURLOPT_HEADERDATA, (void *)t) &&
-	       !curl.easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, on_socket) &&
-	       !curl.easy_setopt(c, CURLOPT_OPENSOCKETDATA, (void *)t) &&
-	       !curl.easy_setopt(c, CURLOPT_PRIVATE, (void *)t);
+	return !shim_curl.easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body) &&
+	       !shim_curl.easy_setopt(c, CURLOPT_WRITEDATA, (void *)t) &&
+	       !shim_curl.easy_setopt(c, CURLOPT_HEADERFUNCTION, on_head) &&
+	       !shim_curl.easy_setopt(c, CURLOPT_HEADERDATA, (void *)t) &&
+	       !shim_curl.easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, on_socket) &&
+	       !shim_curl.easy_setopt(c, CURLOPT_OPENSOCKETDATA, (void *)t) &&
+	       !shim_curl.easy_setopt(c, CURLOPT_PRIVATE, (void *)t);
 }
 
 static int prepare(struct shim_http_ticket *t, struct aqe_err *e)
@@ -443,7 +389,7 @@ static int prepare(struct shim_http_ticket *t, struct aqe_err *e)
 		rc = take_connect_to(t, e);
 	if (rc)
 		return rc;
-	curl.easy_reset(t->easy); /* connections stay */
+	shim_curl.easy_reset(t->easy); /* connections stay */
 	if (!set_dial(t->easy, t) || !set_body(t->easy, t) || !set_callbacks(t->easy, t))
 		return aqe_err_set(e, AQE_E_INTERNAL, 0, "libcurl does not take an option");
 	return 0;
@@ -520,7 +466,7 @@ static int fault(const struct shim_http_ticket *t, CURLcode code, struct aqe_err
 	for (size_t i = 0; i < AQE_COUNT(FAULTS); i++)
 		if (FAULTS[i].code == code)
 			return aqe_err_set(e, (enum aqe_code)FAULTS[i].rc, 0, "%s", FAULTS[i].text);
-	return aqe_err_set(e, AQE_E_SYS, 0, "%s", curl.easy_strerror(code));
+	return aqe_err_set(e, AQE_E_SYS, 0, "%s", shim_curl.easy_strerror(code));
 }
 
 /* Fills the answer's facts. What libcurl does not know stays as it is. */
@@ -530,30 +476,31 @@ static void facts(CURL *c, struct shim_http_resp *r)
 	long status = 0, connects = 0;
 	const char *text = NULL;
 
-	if (curl.easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK)
+	if (shim_curl.easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK)
 		r->status = (int)status;
-	if (curl.easy_getinfo(c, CURLINFO_CONTENT_TYPE, &text) == CURLE_OK && text &&
+	if (shim_curl.easy_getinfo(c, CURLINFO_CONTENT_TYPE, &text) == CURLE_OK && text &&
 	    strlen(text) < sizeof(r->content_type))
 		memcpy(r->content_type, text, strlen(text) + 1);
-	if (curl.easy_getinfo(c, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
+	if (shim_curl.easy_getinfo(c, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
 		r->retry_after_s = wait;
-	if (curl.easy_getinfo(c, CURLINFO_SIZE_UPLOAD_T, &sent) == CURLE_OK && sent > 0)
+	if (shim_curl.easy_getinfo(c, CURLINFO_SIZE_UPLOAD_T, &sent) == CURLE_OK && sent > 0)
 		r->sent = (uint64_t)sent;
-	if (curl.easy_getinfo(c, CURLINFO_TOTAL_TIME_T, &us) == CURLE_OK)
+	if (shim_curl.easy_getinfo(c, CURLINFO_TOTAL_TIME_T, &us) == CURLE_OK)
 		r->total_us = us;
-	if (curl.easy_getinfo(c, CURLINFO_CONNECT_TIME_T, &us) == CURLE_OK)
+	if (shim_curl.easy_getinfo(c, CURLINFO_CONNECT_TIME_T, &us) == CURLE_OK)
 		r->connect_us = us;
-	if (curl.easy_getinfo(c, CURLINFO_PRIMARY_IP, &text) == CURLE_OK && text &&
+	if (shim_curl.easy_getinfo(c, CURLINFO_PRIMARY_IP, &text) == CURLE_OK && text &&
 	    strlen(text) < sizeof(r->peer))
 		memcpy(r->peer, text, strlen(text) + 1);
-	r->reused = r->peer[0] && curl.easy_getinfo(c, CURLINFO_NUM_CONNECTS, &connects) == 0 &&
+	r->reused = r->peer[0] &&
+		    shim_curl.easy_getinfo(c, CURLINFO_NUM_CONNECTS, &connects) == 0 &&
 		    connects == 0;
 }
 
 static void release(struct shim_http_ticket *t)
 {
-	curl.slist_free_all(t->headers);
-	curl.slist_free_all(t->connect_to);
+	shim_curl.slist_free_all(t->headers);
+	shim_curl.slist_free_all(t->connect_to);
 	t->headers = NULL;
 	t->connect_to = NULL;
 }
@@ -579,7 +526,7 @@ static void resp_clear(struct shim_http_resp *r)
 int shim_http_new(const struct shim_http_opts *o, struct shim_http **ret, struct aqe_err *e)
 {
 	struct shim_http *h;
-	int rc = ready(e);
+	int rc = shim_curl_load(e);
 
 	if (rc)
 		return rc;
@@ -587,7 +534,7 @@ int shim_http_new(const struct shim_http_opts *o, struct shim_http **ret, struct
 	if (!h)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 	h->arena = aqe_arena_new(ARENA_MAX);
-	h->easy = curl.easy_init();
+	h->easy = shim_curl.easy_init();
 	rc = h->arena && h->easy ? opts_copy(h->arena, &h->opts, o, e)
 				 : aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 	if (rc) {
@@ -602,7 +549,7 @@ void shim_http_free(struct shim_http *h)
 {
 	if (!h)
 		return;
-	curl.easy_cleanup(h->easy);
+	shim_curl.easy_cleanup(h->easy);
 	aqe_arena_free(h->arena);
 	free(h);
 }
@@ -616,12 +563,12 @@ int shim_http_send(struct shim_http *h, const struct shim_http_req *req,
 	resp_clear(resp);
 	rc = prepare(&t, e);
 	if (!rc) {
-		const CURLcode code = curl.easy_perform(h->easy);
+		const CURLcode code = shim_curl.easy_perform(h->easy);
 
 		facts(h->easy, resp);
 		rc = fault(&t, code, e);
 	}
-	curl.easy_reset(h->easy); /* no pointer to what the caller owns may stay */
+	shim_curl.easy_reset(h->easy); /* no pointer to what the caller owns may stay */
 	release(&t);
 	return rc;
 }
@@ -632,7 +579,7 @@ int shim_http_loop_new(const struct shim_http_opts *o, struct shim_http_loop **r
 		       struct aqe_err *e)
 {
 	struct shim_http_loop *l;
-	int rc = ready(e);
+	int rc = shim_curl_load(e);
 
 	if (rc)
 		return rc;
@@ -640,7 +587,7 @@ int shim_http_loop_new(const struct shim_http_opts *o, struct shim_http_loop **r
 	if (!l)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 	l->arena = aqe_arena_new(ARENA_MAX);
-	l->multi = curl.multi_init();
+	l->multi = shim_curl.multi_init();
 	rc = l->arena && l->multi ? opts_copy(l->arena, &l->opts, o, e)
 				  : aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 	if (rc) {
@@ -662,8 +609,9 @@ static void ticket_free(struct shim_http_ticket *t)
 	if (t->next)
 		t->next->prev = t->prev;
 	l->running--;
-	(void)curl.multi_remove_handle(l->multi, t->easy); /* fails only for a foreign handle */
-	curl.easy_cleanup(t->easy);
+	(void)shim_curl.multi_remove_handle(l->multi,
+					    t->easy); /* fails only for a foreign handle */
+	shim_curl.easy_cleanup(t->easy);
 	release(t);
 	shim_http_resp_done(&t->own);
 	free(t);
@@ -675,7 +623,7 @@ void shim_http_loop_free(struct shim_http_loop *l)
 		return;
 	while (l->first)
 		ticket_free(l->first);
-	(void)curl.multi_cleanup(l->multi);
+	(void)shim_curl.multi_cleanup(l->multi);
 	aqe_arena_free(l->arena);
 	free(l);
 }
@@ -703,12 +651,12 @@ int shim_http_start(struct shim_http_loop *l, const struct shim_http_req *req,
 		l->first->prev = t;
 	l->first = t;
 	l->running++;
-	t->easy = curl.easy_init();
+	t->easy = shim_curl.easy_init();
 	if (!t->easy)
 		rc = aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 	if (!rc)
 		rc = prepare(t, e);
-	if (!rc && curl.multi_add_handle(l->multi, t->easy) != CURLM_OK)
+	if (!rc && shim_curl.multi_add_handle(l->multi, t->easy) != CURLM_OK)
 		rc = aqe_err_set(e, AQE_E_INTERNAL, 0, "libcurl does not take a request");
 	if (rc) {
 		ticket_free(t);
@@ -726,7 +674,8 @@ void shim_http_cancel(struct shim_http_ticket *t)
 
 void shim_http_resume(struct shim_http_ticket *t)
 {
-	(void)curl.easy_pause(t->easy, CURLPAUSE_CONT); /* a fault ends the request in the loop */
+	(void)shim_curl.easy_pause(t->easy,
+				   CURLPAUSE_CONT); /* a fault ends the request in the loop */
 }
 
 static void finish(struct shim_http_loop *l)
@@ -734,13 +683,13 @@ static void finish(struct shim_http_loop *l)
 	const CURLMsg *m;
 	int left;
 
-	while ((m = curl.multi_info_read(l->multi, &left))) {
+	while ((m = shim_curl.multi_info_read(l->multi, &left))) {
 		struct shim_http_ticket *t = NULL;
 		struct aqe_err e = AQE_ERR_INIT;
 		int rc;
 
 		if (m->msg != CURLMSG_DONE ||
-		    curl.easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &t) != CURLE_OK || !t)
+		    shim_curl.easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &t) != CURLE_OK || !t)
 			continue;
 		facts(t->easy, t->resp);
 		rc = fault(t, m->data.result, &e);
@@ -762,11 +711,11 @@ int shim_http_loop_poll(struct shim_http_loop *l, struct pollfd *extra, size_t n
 		fds[i].events = extra[i].events; /* CURL_WAIT_POLLIN... are poll(2)'s values */
 		fds[i].revents = 0;
 	}
-	if (curl.multi_perform(l->multi, &running) != CURLM_OK)
+	if (shim_curl.multi_perform(l->multi, &running) != CURLM_OK)
 		return aqe_err_set(e, AQE_E_INTERNAL, 0, "libcurl fails");
 	finish(l);
-	if (curl.multi_poll(l->multi, fds, (unsigned)n, timeout_ms, NULL) != CURLM_OK ||
-	    curl.multi_perform(l->multi, &running) != CURLM_OK)
+	if (shim_curl.multi_poll(l->multi, fds, (unsigned)n, timeout_ms, NULL) != CURLM_OK ||
+	    shim_curl.multi_perform(l->multi, &running) != CURLM_OK)
 		return aqe_err_set(e, AQE_E_INTERNAL, 0, "libcurl fails");
 	finish(l);
 	/* libcurl does not tell of POLLHUP and POLLERR */
@@ -777,7 +726,7 @@ int shim_http_loop_poll(struct shim_http_loop *l, struct pollfd *extra, size_t n
 
 void shim_http_loop_wake(struct shim_http_loop *l)
 {
-	(void)curl.multi_wakeup(l->multi); /* a lost wake-up is one poll's time-out late */
+	(void)shim_curl.multi_wakeup(l->multi); /* a lost wake-up is one poll's time-out late */
 }
 
 size_t shim_http_loop_running(const struct shim_http_loop *l)

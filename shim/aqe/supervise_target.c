@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "shim/core/proc.h"
 #include "shim/core/text.h"
 #include "shim/sandbox/engine.h"
+#include "shim/sandbox/runtime_call.h"
 #include "shim/supervisor/driver_command.h"
 #include "shim/supervisor/driver_process.h"
 
@@ -137,28 +137,6 @@ static int call(struct shim_target *t, const char *const *words, struct aqe_buf 
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* What the runtime's log says of a failure. */
-static int explain(struct shim_target *t, const char *verb, struct aqe_err *e)
-{
-	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(65536);
-	struct aqe_json *root = NULL;
-	const char *line, *next, *msg = NULL;
-
-	if (aqe_fs_read_beneath(t->fd, RUN_LOG, AQE_FS_REGULAR, &text, NULL) < 0)
-		return aqe_err_set(e, AQE_E_UNKNOWN, 0, "%s failed and did not say why", verb);
-	for (line = aqe_buf_str(&text); line && *line; line = next) {
-		size_t len = strcspn(line, "\n");
-
-		next = line[len] ? line + len + 1 : NULL;
-		if (aqe_json_parse(t->arena, line, len, &AQE_JSON_LIMITS_DEFAULT, &root, NULL) == 0)
-			msg = aqe_json_str(aqe_json_get(root, "msg"));
-	}
-	if (!msg)
-		return aqe_err_set(e, AQE_E_UNKNOWN, 0, "%s failed and did not say why", verb);
-	return aqe_err_set(e, shim_engine_is_verdict(msg) ? AQE_E_REFUSED : AQE_E_UNKNOWN, 0,
-			   "%.480s", msg);
-}
-
 static int bundle_start(struct shim_target *t, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf folder = AQE_BUF_INIT(4096);
@@ -176,26 +154,13 @@ static int bundle_start(struct shim_target *t, struct aqe_err *e)
 	(void)unlinkat(t->fd, PID_FILE, 0); /* of an earlier one */
 	rc = call(t, create, NULL, e);
 	if (rc != 0)
-		return rc < 0 ? rc : explain(t, "create", e);
+		return rc < 0 ? rc : shim_runtime_explain(t->arena, t->fd, RUN_LOG, "create", e);
 	rc = call(t, start, NULL, e);
 	if (rc == 0)
 		return 0;
-	rc = rc < 0 ? rc : explain(t, "start", e);
+	rc = rc < 0 ? rc : shim_runtime_explain(t->arena, t->fd, RUN_LOG, "start", e);
 	(void)!call(t, destroy, NULL, NULL); /* the cause counts */
 	return rc;
-}
-
-static pid_t read_pid(const struct shim_target *t)
-{
-	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(32);
-	char digits[16];
-	uint64_t pid = 0;
-
-	if (t->fd < 0 || aqe_fs_read_beneath(t->fd, PID_FILE, AQE_FS_REGULAR, &b, NULL) < 0)
-		return 0;
-	(void)snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(aqe_buf_str(&b), "\n"),
-		       aqe_buf_str(&b));
-	return aqe_parse_u64(digits, INT32_MAX, &pid) ? (pid_t)pid : 0;
 }
 
 static int bundle_state(struct shim_target *t, struct shim_engine_state *ret, struct aqe_err *e)
@@ -213,19 +178,9 @@ static int bundle_state(struct shim_target *t, struct shim_engine_state *ret, st
 		return rc;
 	ret->exists = true;
 	ret->running = st.status == OCI_STATUS_RUNNING || st.status == OCI_STATUS_PAUSED;
-	ret->pid = ret->running ? (st.pid > 0 ? (pid_t)st.pid : read_pid(t)) : 0;
+	ret->pid =
+		ret->running ? (st.pid > 0 ? (pid_t)st.pid : shim_runtime_pid(t->fd, PID_FILE)) : 0;
 	return 0;
-}
-
-static bool ends_within(int pidfd, uint32_t ms)
-{
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-	int n;
-
-	do {
-		n = poll(&p, 1, (int)ms);
-	} while (n < 0 && errno == EINTR);
-	return n > 0;
 }
 
 static int bundle_stop(struct shim_target *t, struct aqe_err *e)
@@ -242,7 +197,7 @@ static int bundle_stop(struct shim_target *t, struct aqe_err *e)
 		const char *const kill_it[] = { "kill", t->name, SIGNALS[i], NULL };
 
 		rc = call(t, kill_it, NULL, e); /* > 0: it has just ended, or delete will tell */
-		gone = ends_within(fd, wait_ms[i]);
+		gone = shim_runtime_ends_within(fd, wait_ms[i]);
 	}
 	if (rc < 0)
 		return rc;
@@ -250,7 +205,7 @@ static int bundle_stop(struct shim_target *t, struct aqe_err *e)
 		return aqe_err_set(e, AQE_E_TIMEOUT, 0, "the container does not end on SIGKILL");
 	/* also for one the runtime does not know: half a create may be left */
 	rc = call(t, words, NULL, e);
-	return rc > 0 ? explain(t, "delete", e) : rc;
+	return rc > 0 ? shim_runtime_explain(t->arena, t->fd, RUN_LOG, "delete", e) : rc;
 }
 
 /* ---- calls, in a process of their own ---- */
@@ -314,7 +269,7 @@ static int make_call(void *arg, enum shim_command_verb verb)
 static int instance(void *arg, pid_t *ret)
 {
 	struct bound *b = arg;
-	pid_t pid = read_pid(b->t);
+	pid_t pid = shim_runtime_pid(b->t->fd, PID_FILE);
 
 	b->hooks->started(b->hooks->arg, pid);
 	if (pid == 0)

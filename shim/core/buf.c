@@ -21,6 +21,13 @@ void aqe_buf_done(struct aqe_buf *b)
 	b->failed = AQE_OK;
 }
 
+void aqe_buf_wipe(struct aqe_buf *b)
+{
+	if (b && b->p)
+		explicit_bzero(b->p, b->cap);
+	aqe_buf_done(b);
+}
+
 void aqe_buf_clear(struct aqe_buf *b)
 {
 	b->len = 0;

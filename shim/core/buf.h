@@ -22,6 +22,9 @@ struct aqe_buf {
 
 /* Frees the contents; the buffer may be used again with the same maximum. NULL is accepted. */
 void aqe_buf_done(struct aqe_buf *b);
+/* The same for secrets: the memory is overwritten first. (What a growing buffer had before is not:
+ * give it room at once, or read no more than the first 4,096 bytes.) */
+void aqe_buf_wipe(struct aqe_buf *b);
 /* Empties it and keeps the memory; a sticky failure is cleared. */
 void aqe_buf_clear(struct aqe_buf *b);
 /* The string, "" when empty. Valid until the next addition. */

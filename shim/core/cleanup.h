@@ -35,11 +35,12 @@ static inline void aqe_cleanup_arena(struct aqe_arena *const *a)
 #define AQE_CLEANUP(f) __attribute__((cleanup(f)))
 #endif
 
-#define AQE_AUTO_FREE  AQE_CLEANUP(aqe_cleanup_free)  /* char *p */
-#define AQE_AUTO_FD    AQE_CLEANUP(aqe_cleanup_fd)    /* int fd = -1 */
-#define AQE_AUTO_FILE  AQE_CLEANUP(aqe_cleanup_file)  /* FILE *f = NULL */
-#define AQE_AUTO_BUF   AQE_CLEANUP(aqe_buf_done)      /* struct aqe_buf b = AQE_BUF_INIT(n) */
-#define AQE_AUTO_ARENA AQE_CLEANUP(aqe_cleanup_arena) /* struct aqe_arena *a = NULL */
+#define AQE_AUTO_FREE   AQE_CLEANUP(aqe_cleanup_free)  /* char *p */
+#define AQE_AUTO_FD     AQE_CLEANUP(aqe_cleanup_fd)    /* int fd = -1 */
+#define AQE_AUTO_FILE   AQE_CLEANUP(aqe_cleanup_file)  /* FILE *f = NULL */
+#define AQE_AUTO_BUF    AQE_CLEANUP(aqe_buf_done)      /* struct aqe_buf b = AQE_BUF_INIT(n) */
+#define AQE_AUTO_SECRET AQE_CLEANUP(aqe_buf_wipe)      /* the same, overwritten at the end */
+#define AQE_AUTO_ARENA  AQE_CLEANUP(aqe_cleanup_arena) /* struct aqe_arena *a = NULL */
 
 /* Give an owned local away: its value, leaving the local empty. */
 #define AQE_TAKE_FD(fd)               \

@@ -155,6 +155,8 @@ static const char *rule_fault(unsigned rules, const struct stat *st)
 		return "its group or others may write to it";
 	if ((rules & AQE_FS_ONE_LINK) && st->st_nlink != 1)
 		return "it has not exactly one name";
+	if ((rules & AQE_FS_SECRET) && (st->st_mode & S_IRWXO))
+		return "others may read it";
 	return (rules & AQE_FS_OWNER) ? owner_fault(st) : NULL;
 }
 
@@ -209,6 +211,22 @@ int aqe_fs_read_fd(int fd, struct aqe_buf *b, struct aqe_err *e)
 		else if (aqe_buf_add(b, &beyond, 1) != 0)
 			return aqe_buf_ok(b, e);
 	}
+}
+
+int aqe_fs_read_secret(const char *path, const char *what, struct aqe_buf *b, struct aqe_err *e)
+{
+	AQE_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int rc;
+
+	if (fd < 0)
+		return path_fault(AQE_E_UNTRUSTED, errno, "open", what, e);
+	rc = aqe_fs_check(fd, AQE_FS_REGULAR | AQE_FS_OWNER | AQE_FS_NO_WRITE | AQE_FS_SECRET,
+			  b->max, what, NULL, e);
+	if (rc == 0)
+		rc = aqe_fs_read_fd(fd, b, e);
+	while (rc == 0 && b->len > 0 && (b->p[b->len - 1] == '\n' || b->p[b->len - 1] == '\r'))
+		b->p[--b->len] = '\0';
+	return rc;
 }
 
 int aqe_fs_read_beneath(int dirfd, const char *path, unsigned rules, struct aqe_buf *b,

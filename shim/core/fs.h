@@ -33,6 +33,7 @@ enum aqe_fs_rule {
 				 * host's root shows as the overflow id and is accepted too */
 	AQE_FS_NO_WRITE = 1U << 3, /* not writable by group or others */
 	AQE_FS_ONE_LINK = 1U << 4, /* one hard link */
+	AQE_FS_SECRET = 1U << 5,   /* not readable by others; its group may */
 	AQE_FS_TRUSTED = (1U << 0) | (1U << 2) | (1U << 3) | (1U << 4),
 };
 /* Checks the open file against `rules` (AQE_E_UNTRUSTED names the rule) and `max` bytes when it is
@@ -45,6 +46,12 @@ AQE_MUST_CHECK int aqe_fs_read_fd(int fd, struct aqe_buf *b, struct aqe_err *e);
 /* open_beneath + check + read in one. */
 AQE_MUST_CHECK int aqe_fs_read_beneath(int dirfd, const char *path, unsigned rules,
 				       struct aqe_buf *b, struct aqe_err *e);
+/* Reads a password or token of the operator's, who may have linked to it: a regular file of ours or
+ * root's that others neither read nor write, at most b->max bytes. Line ends at its end are left
+ * out; it may be empty. `what` names it in the text. AQE_E_UNTRUSTED also when it cannot be opened.
+ * Free `b` with aqe_buf_wipe(). */
+AQE_MUST_CHECK int aqe_fs_read_secret(const char *path, const char *what, struct aqe_buf *b,
+				      struct aqe_err *e);
 /* Reads a kernel file (proc, sys, cgroup) below `dirfd`: no ownership rules, no links. */
 AQE_MUST_CHECK int aqe_fs_read_kernel(int dirfd, const char *path, struct aqe_buf *b,
 				      struct aqe_err *e);

@@ -313,3 +313,19 @@ int aqe_proc_start_time(pid_t pid, uint64_t *ret, struct aqe_err *e)
 		return aqe_err_set(e, AQE_E_MALFORMED, 0, "'%s' is not as expected", path);
 	return AQE_OK;
 }
+
+int aqe_proc_beside(const char *name, char *ret, size_t size, struct aqe_err *e)
+{
+	ssize_t n = readlink("/proc/self/exe", ret, size - 1);
+	char *slash;
+
+	if (n < 0)
+		return aqe_err_set(e, AQE_E_SYS, errno, "our own program's path");
+	ret[n] = '\0';
+	slash = strrchr(ret, '/');
+	/* a full buffer may have been cut */
+	if (!slash || (size_t)n == size - 1 || (size_t)(slash + 1 - ret) + strlen(name) >= size)
+		return aqe_err_set(e, AQE_E_LIMIT, 0, "our own program's path is too long");
+	memcpy(slash + 1, name, strlen(name) + 1);
+	return 0;
+}

@@ -44,4 +44,8 @@ AQE_MUST_CHECK int aqe_proc_cloexec_from(unsigned from, struct aqe_err *e);
  * pid names a process for ever. AQE_E_ABSENT when there is none. */
 AQE_MUST_CHECK int aqe_proc_start_time(pid_t pid, uint64_t *ret, struct aqe_err *e);
 
+/* Absolute path of the program `name` that lies beside our own: whoever can replace it there can
+ * replace us. Not looked at. AQE_E_LIMIT, AQE_E_SYS. */
+AQE_MUST_CHECK int aqe_proc_beside(const char *name, char *ret, size_t size, struct aqe_err *e);
+
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/core/proc.h"
 #include "shim/core/text.h"
 
 static const struct shim_engine_ops *const ENGINES[] = {
@@ -34,21 +35,16 @@ int shim_engine_shim_path(struct aqe_arena *a, const char **ret, struct aqe_err 
 {
 	static const char *const USUAL[] = { "/usr/local/bin/aqe-shim", "/usr/bin/aqe-shim" };
 	const char *from_env = getenv("AQE_SHIM");
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
+	char beside[PATH_MAX];
 
 	if (from_env && from_env[0] == '/') {
 		*ret = from_env;
 		return 0;
 	}
-	self[n > 0 ? n : 0] = '\0';
-	slash = strrchr(self, '/');
-	if (slash) {
-		*slash = '\0';
-		*ret = aqe_arena_fmt(a, "%s/aqe-shim", self);
-		if (*ret && access(*ret, X_OK) == 0)
-			return 0;
+	if (aqe_proc_beside("aqe-shim", beside, sizeof(beside), NULL) == 0 &&
+	    access(beside, X_OK) == 0) {
+		*ret = aqe_arena_dup(a, beside);
+		return *ret ? 0 : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
 	}
 	for (size_t i = 0; i < AQE_COUNT(USUAL); i++) {
 		*ret = USUAL[i];

@@ -3,7 +3,6 @@
  * it, as the policy says. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,6 +18,7 @@
 #include "shim/sandbox/engine.h"
 #include "shim/sandbox/image.h"
 #include "shim/sandbox/logs.h"
+#include "shim/sandbox/runtime_call.h"
 #include "shim/sandbox/spec.h"
 
 #define BUNDLE     "bundle"
@@ -83,28 +83,6 @@ static int call(struct shim_box *b, const struct words *w, struct aqe_proc_opts 
 	if (rc < 0)
 		return rc;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-/* The runtime's own words for a failure: the last "msg" of its log. */
-static int explain(struct shim_box *b, const char *verb, struct aqe_err *e)
-{
-	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(65536);
-	struct aqe_json *root = NULL;
-	const char *line, *next, *msg = NULL;
-
-	if (aqe_fs_read_beneath(b->fd, RUN_LOG, AQE_FS_REGULAR, &text, NULL) < 0)
-		return aqe_err_set(e, AQE_E_UNKNOWN, 0, "%s failed and did not say why", verb);
-	for (line = aqe_buf_str(&text); line && *line; line = next) {
-		size_t len = strcspn(line, "\n");
-
-		next = line[len] ? line + len + 1 : NULL;
-		if (aqe_json_parse(b->arena, line, len, &AQE_JSON_LIMITS_DEFAULT, &root, NULL) == 0)
-			msg = aqe_json_str(aqe_json_get(root, "msg"));
-	}
-	if (!msg)
-		return aqe_err_set(e, AQE_E_UNKNOWN, 0, "%s failed and did not say why", verb);
-	return aqe_err_set(e, shim_engine_is_verdict(msg) ? AQE_E_REFUSED : AQE_E_UNKNOWN, 0,
-			   "%.480s", msg);
 }
 
 /* A verb with nothing on its streams. */
@@ -290,7 +268,7 @@ static int call_create(struct shim_box *b, struct aqe_err *e)
 		rc = call(b, &w, &o, e);
 	}
 	close_streams(&o);
-	return rc > 0 ? explain(b, "create", e) : rc;
+	return rc > 0 ? shim_runtime_explain(b->arena, b->fd, RUN_LOG, "create", e) : rc;
 }
 
 static int simple(struct shim_box *b, const char *verb, const char *option, const char *last,
@@ -315,26 +293,13 @@ static int start(struct shim_box *b, struct aqe_err *e)
 		return rc;
 	rc = simple(b, "start", NULL, NULL, e);
 	if (rc > 0)
-		rc = explain(b, "start", e);
+		rc = shim_runtime_explain(b->arena, b->fd, RUN_LOG, "start", e);
 	if (rc < 0)
 		(void)!simple(b, "delete", "--force", NULL, NULL); /* the cause counts */
 	return rc;
 }
 
 /* ---- looking ---- */
-
-static pid_t read_pid(struct shim_box *b)
-{
-	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(32);
-	char digits[16];
-	uint64_t pid = 0;
-
-	if (aqe_fs_read_beneath(b->fd, PID_FILE, AQE_FS_REGULAR, &text, NULL) < 0)
-		return 0;
-	(void)snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(aqe_buf_str(&text), "\n"),
-		       aqe_buf_str(&text));
-	return aqe_parse_u64(digits, INT32_MAX, &pid) ? (pid_t)pid : 0;
-}
 
 static int state(struct shim_box *b, struct shim_engine_state *ret, struct aqe_err *e)
 {
@@ -356,23 +321,12 @@ static int state(struct shim_box *b, struct shim_engine_state *ret, struct aqe_e
 		return rc;
 	ret->exists = true;
 	ret->running = st.status == OCI_STATUS_RUNNING || st.status == OCI_STATUS_PAUSED;
-	ret->pid = ret->running ? (st.pid > 0 ? (pid_t)st.pid : read_pid(b)) : 0;
+	ret->pid =
+		ret->running ? (st.pid > 0 ? (pid_t)st.pid : shim_runtime_pid(b->fd, PID_FILE)) : 0;
 	return 0;
 }
 
 /* ---- stopping ---- */
-
-/* Waits for the end of the process behind a pidfd. */
-static bool ends_within(int pidfd, uint32_t ms)
-{
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-	int n;
-
-	do {
-		n = poll(&p, 1, (int)ms);
-	} while (n < 0 && errno == EINTR);
-	return n > 0;
-}
 
 static int end_process(struct shim_box *b, pid_t pid, uint32_t grace_ms, struct aqe_err *e)
 {
@@ -385,13 +339,13 @@ static int end_process(struct shim_box *b, pid_t pid, uint32_t grace_ms, struct 
 		rc = simple(b, "kill", NULL, "TERM", e);
 		if (rc < 0)
 			return rc;
-		if (ends_within(fd, grace_ms))
+		if (shim_runtime_ends_within(fd, grace_ms))
 			return 0;
 	}
 	rc = simple(b, "kill", NULL, "KILL", e);
 	if (rc < 0)
 		return rc;
-	return ends_within(fd, GONE_MS)
+	return shim_runtime_ends_within(fd, GONE_MS)
 		       ? 0
 		       : aqe_err_set(e, AQE_E_TIMEOUT, 0, "the container does not end on SIGKILL");
 }
@@ -407,7 +361,7 @@ static int stop(struct shim_box *b, uint32_t grace_ms, struct aqe_err *e)
 		return rc;
 	/* also for one the runtime does not know: half a create may be left */
 	rc = simple(b, "delete", "--force", NULL, e);
-	return rc > 0 ? explain(b, "delete", e) : rc;
+	return rc > 0 ? shim_runtime_explain(b->arena, b->fd, RUN_LOG, "delete", e) : rc;
 }
 
 static int destroy(struct shim_box *b, struct aqe_err *e)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cache/export.h"
 
-#include "cache/base64.h"
+#include "shim/core/base64.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
 #include "tests/unit/cache_util.h"
@@ -223,7 +223,7 @@ START_TEST(import__counts_damage)
 
 	cache_key_format(&other, key);
 	aqe_buf_addf(&b, "{\"aqeCacheExport\":1}\n{\"key\":\"%s\",\"value\":\"", key);
-	cache_base64_encode(&b, it.value.p, it.value.len);
+	aqe_base64_encode(&b, it.value.p, it.value.len);
 	aqe_buf_addf(&b, "\"}\n{\"key\":\"%s\",\"value\":\"!!!\"}\n", key);
 	r = import(b.p, b.len);
 	ck_assert(r.rc == AQE_E_MALFORMED && r.damaged == 2 && r.entries == 0);

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "cache/base64.h"
 #include "cache/memory.h"
 #include "shim/aqe/cache_upstream.h"
 #include "shim/aqe/http.h"
+#include "shim/core/base64.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/json.h"
 #include "shim/core/text.h"
@@ -238,7 +238,7 @@ START_TEST(gateway__speaks_openai)
 		"{\"model\":\"m\",\"input\":\"a\",\"encoding_format\":\"base64\"}");
 	ck_assert_ptr_nonnull(strstr(g.head, "X-Aqe-Cache: hit\n"));
 	text = aqe_json_str(aqe_json_at(g.json, "/data/0/embedding"));
-	ck_assert(text && cache_base64_decode(&b, text, strlen(text)) && b.len == sizeof(x));
+	ck_assert(text && aqe_base64_decode(&b, text, strlen(text)) && b.len == sizeof(x));
 	memcpy(x, b.p, sizeof(x));
 	for (size_t i = 0; i < DIM; i++)
 		ck_assert(fabsf(x[i] - fake_upstream_number("a", i)) < 1e-9f);

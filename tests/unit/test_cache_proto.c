@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cache/proto.h"
 
-#include "cache/base64.h"
 #include "cache/numbers.h"
+#include "shim/core/base64.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/json.h"
 #include "shim/core/text.h"
@@ -450,16 +450,16 @@ START_TEST(base64__is_the_standard_one)
 
 	for (size_t i = 0; i < AQE_COUNT(ROWS); i++) {
 		aqe_buf_clear(&b);
-		cache_base64_encode(&b, ROWS[i].plain, strlen(ROWS[i].plain));
+		aqe_base64_encode(&b, ROWS[i].plain, strlen(ROWS[i].plain));
 		ck_assert_str_eq(aqe_buf_str(&b), ROWS[i].text);
 		aqe_buf_clear(&b);
-		ck_assert(cache_base64_decode(&b, ROWS[i].text, strlen(ROWS[i].text)));
+		ck_assert(aqe_base64_decode(&b, ROWS[i].text, strlen(ROWS[i].text)));
 		ck_assert_str_eq(aqe_buf_str(&b), ROWS[i].plain);
 	}
 	for (size_t i = 0; i < AQE_COUNT(WRONG); i++) {
 		aqe_buf_clear(&b);
 		aqe_buf_puts(&b, "x");
-		ck_assert_msg(!cache_base64_decode(&b, WRONG[i], strlen(WRONG[i])), "%s", WRONG[i]);
+		ck_assert_msg(!aqe_base64_decode(&b, WRONG[i], strlen(WRONG[i])), "%s", WRONG[i]);
 		ck_assert_uint_eq(b.len, 1);
 	}
 	aqe_buf_done(&b);
@@ -476,9 +476,9 @@ START_TEST(base64__comes_back)
 	for (size_t n = 0; n < sizeof(data); n += 13) {
 		aqe_buf_clear(&text);
 		aqe_buf_clear(&plain);
-		cache_base64_encode(&text, data, n);
+		aqe_base64_encode(&text, data, n);
 		ck_assert_uint_eq(text.len, (n + 2) / 3 * 4);
-		ck_assert(cache_base64_decode(&plain, aqe_buf_str(&text), text.len));
+		ck_assert(aqe_base64_decode(&plain, aqe_buf_str(&text), text.len));
 		ck_assert_uint_eq(plain.len, n);
 		ck_assert(n == 0 || memcmp(plain.p, data, n) == 0);
 	}

@@ -96,6 +96,21 @@ START_TEST(buf_done__accepts_null)
 }
 END_TEST
 
+START_TEST(buf_wipe__empties)
+{
+	struct aqe_buf b = AQE_BUF_INIT(8);
+
+	ck_assert_int_eq(aqe_buf_puts(&b, "secret"), 0);
+	aqe_buf_wipe(&b);
+	ck_assert_ptr_null(b.p);
+	ck_assert_uint_eq(b.len + b.cap, 0);
+	aqe_buf_wipe(&b);
+	aqe_buf_wipe(NULL);
+	ck_assert_int_eq(aqe_buf_puts(&b, "12345678"), 0); /* the maximum is as before */
+	aqe_buf_wipe(&b);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("core/buf");
@@ -107,6 +122,7 @@ static Suite *suite(void)
 	tcase_add_test(t, buf__refuses_impossible_sizes);
 	tcase_add_test(t, buf__of_no_bytes_takes_none);
 	tcase_add_test(t, buf_done__accepts_null);
+	tcase_add_test(t, buf_wipe__empties);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -209,6 +209,8 @@ static const struct {
 	{ "fifo", 0600, 0, NULL },
 	{ "hard", 0644, AQE_FS_TRUSTED, "not exactly one name" },
 	{ "hard", 0644, AQE_FS_REGULAR, NULL },
+	{ "file", 0640, AQE_FS_SECRET, NULL },
+	{ "file", 0604, AQE_FS_SECRET, "others may read" },
 };
 
 START_TEST(check__applies_rules)
@@ -393,6 +395,46 @@ START_TEST(read_beneath__checks_before_it_reads)
 	}
 	aqe_buf_clear(&b);
 	ck_assert_int_eq(aqe_fs_read_beneath(top, READS[_i].path, AQE_FS_TRUSTED, &b, NULL), rc);
+}
+END_TEST
+
+static const struct {
+	const char *text;
+	mode_t mode;
+	const char *want; /* NULL: refused */
+	int code;
+	const char *why;
+} SECRETS[] = {
+	{ "word", 0600, "word", 0, NULL },
+	{ "a b\r\n\n", 0440, "a b", 0, NULL },
+	{ "a\nb\n", 0600, "a\nb", 0, NULL }, /* what it may hold is the caller's to judge */
+	{ "\n", 0600, "", 0, NULL },
+	{ "", 0600, "", 0, NULL },
+	{ "word", 0604, NULL, AQE_E_UNTRUSTED, "'token' is not acceptable: others may read it" },
+	{ "word", 0620, NULL, AQE_E_UNTRUSTED, "may write" },
+	{ "12345678\n", 0600, NULL, AQE_E_LIMIT, "larger than 8 bytes" },
+};
+
+START_TEST(read_secret__is_for_few_eyes)
+{
+	AQE_AUTO_SECRET struct aqe_buf b = AQE_BUF_INIT(8);
+	struct aqe_err e = AQE_ERR_INIT;
+	char path[200];
+	int rc;
+
+	put("file", SECRETS[_i].text, SECRETS[_i].mode);
+	ck_assert_int_eq(symlinkat("file", top, "link"), 0); /* the operator's way of rotating */
+	full("link", path);
+	rc = aqe_fs_read_secret(path, "token", &b, &e);
+	if (SECRETS[_i].want) {
+		ck_assert_ok(rc, e);
+		ck_assert_str_eq(aqe_buf_str(&b), SECRETS[_i].want);
+	} else {
+		ck_assert_fault(rc, SECRETS[_i].code, e, SECRETS[_i].why);
+	}
+	full("none", path);
+	ck_assert_fault(aqe_fs_read_secret(path, "token", &b, &e), AQE_E_UNTRUSTED, e, "token");
+	ck_assert_int_eq(e.sys, ENOENT);
 }
 END_TEST
 
@@ -619,6 +661,7 @@ static Suite *suite(void)
 	tcase_add_test(t, read_fd__holds_the_maximum);
 	tcase_add_test(t, read_fd__appends_and_reports);
 	tcase_add_loop_test(t, read_beneath__checks_before_it_reads, 0, (int)AQE_COUNT(READS));
+	tcase_add_loop_test(t, read_secret__is_for_few_eyes, 0, (int)AQE_COUNT(SECRETS));
 	tcase_add_test(t, read_kernel__reads_proc);
 	tcase_add_test(t, write_file__replaces_whole);
 	tcase_add_test(t, write_file__replaces_a_link_not_its_target);

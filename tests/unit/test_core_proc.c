@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -380,6 +381,25 @@ START_TEST(start_time__identifies_a_process)
 }
 END_TEST
 
+START_TEST(beside__is_in_our_own_folder)
+{
+	struct aqe_err e = AQE_ERR_INIT;
+	char self[PATH_MAX], got[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	size_t folder;
+
+	ck_assert_int_gt(n, 0);
+	self[n] = '\0';
+	folder = (size_t)(strrchr(self, '/') + 1 - self);
+	ck_assert_ok(aqe_proc_beside("other", got, sizeof(got), &e), e);
+	ck_assert_int_eq(strncmp(got, self, folder), 0);
+	ck_assert_str_eq(got + folder, "other");
+	/* as long as our own name, so that only the new one is too long; then both */
+	ck_assert_fault(aqe_proc_beside(self, got, (size_t)n + 2, &e), AQE_E_LIMIT, e, "too long");
+	ck_assert_fault(aqe_proc_beside("x", got, folder, &e), AQE_E_LIMIT, e, "too long");
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("core/proc");
@@ -399,6 +419,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(t, run__refuses_without_the_childs_status, 0, 2);
 	tcase_add_test(t, cloexec_from__marks_all_above);
 	tcase_add_test(t, start_time__identifies_a_process);
+	tcase_add_test(t, beside__is_in_our_own_folder);
 	suite_add_tcase(s, t);
 	return s;
 }

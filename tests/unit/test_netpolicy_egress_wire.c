@@ -72,6 +72,25 @@ START_TEST(wire__refuses_what_is_no_message)
 }
 END_TEST
 
+START_TEST(wire_bare__refuses_a_descriptor)
+{
+	struct netpol_msg_cancel m = { NETPOL_MSG_CANCEL, 7 };
+	int p[2];
+	char c;
+
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
+	ck_assert_int_eq(netpol_wire_recv_bare(chan[1], &msg), 0);
+	ck_assert_int_eq(netpol_wire_send(chan[0], &m, sizeof(m), -1), NETPOL_WIRE_SENT);
+	ck_assert_int_eq(netpol_wire_recv_bare(chan[1], &msg), 1);
+	ck_assert_uint_eq(msg.cancel.id, 7);
+	ck_assert_int_eq(netpol_wire_send(chan[0], &m, sizeof(m), p[1]), NETPOL_WIRE_SENT);
+	(void)close(p[1]);
+	ck_assert_int_eq(netpol_wire_recv_bare(chan[1], &msg), -1);
+	ck_assert_int_eq(read(p[0], &c, 1), 0); /* no copy of it is open any more */
+	(void)close(p[0]);
+}
+END_TEST
+
 /* Two descriptors in one message: refused, and neither stays open here. */
 START_TEST(wire__takes_one_descriptor_only)
 {
@@ -381,6 +400,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(t, setup, NULL);
 	tcase_add_test(t, wire__carries_messages_and_descriptors);
 	tcase_add_loop_test(t, wire__refuses_what_is_no_message, 0, (int)AQE_COUNT(ODD));
+	tcase_add_test(t, wire_bare__refuses_a_descriptor);
 	tcase_add_test(t, wire__takes_one_descriptor_only);
 	tcase_add_test(t, wire__is_full_at_some_time);
 	tcase_add_loop_test(t, record_text__escapes_and_cuts, 0, (int)AQE_COUNT(TEXTS));

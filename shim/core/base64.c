@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "cache/base64.h"
+#include "shim/core/base64.h"
 
 #include <stdint.h>
 
-void cache_base64_encode(struct aqe_buf *b, const void *data, size_t n)
+void aqe_base64_encode(struct aqe_buf *b, const void *data, size_t n)
 {
 	static const char DIGITS[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -66,7 +66,7 @@ static size_t quad(const char *t, bool last, char out[3])
 	return 3 - pads;
 }
 
-bool cache_base64_decode(struct aqe_buf *b, const char *text, size_t n)
+bool aqe_base64_decode(struct aqe_buf *b, const char *text, size_t n)
 {
 	const size_t before = b->len;
 	char out[256 * 3], three[3];
