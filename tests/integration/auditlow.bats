@@ -128,6 +128,7 @@ children_ticks() { awk '{ print $16 + $17 }' "/proc/$$/stat"; }
 	run low_cycle "$(make_bundle st)" low-st
 	assert_status 0
 	rm "$LOG/spool" # so that the database itself is asked
+	rm -f "$AQE_TMP/low/held" # of this file's run with another low-level runtime
 	python3 -c 'import sqlite3, sys, time
 d = sqlite3.connect(sys.argv[1], isolation_level=None); d.execute("begin immediate"); print("held", flush=True); time.sleep(60)' \
 		"$LOG/audit.db" >"$AQE_TMP/low/held" 3>&- 4>&- &

@@ -105,6 +105,7 @@ s = http.server.ThreadingHTTPServer(('127.0.0.1', 0), H)
 print(s.server_port, flush=True)
 s.serve_forever()
 P
+	rm -f "$DIR/port" # of an earlier one
 	python3 "$DIR/up.py" "$DIR/paid" >"$DIR/port" 3>&- 4>&- &
 	UP=$!
 	wait_for test -s "$DIR/port"
