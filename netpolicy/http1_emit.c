@@ -146,8 +146,8 @@ int netpol_h1_emit_answer(struct aqe_buf *b, const struct netpol_h1_answer *a)
 		aqe_buf_clear(&body); /* the status line says it too */
 	/* The reason is the reason phrase as well: curl, Go and git show only the status line of a
 	 * CONNECT that failed. */
-	(void)aqe_buf_addf(b, "HTTP/1.1 %u %s\r\nX-Aqe-Reason: %s\r\n", a->status, a->reason,
-			   a->reason);
+	(void)aqe_buf_addf(b, "HTTP/1.1 %u %s\r\nX-Aqe-Reason: %s\r\nX-Aqe-Deny: %s\r\n", a->status,
+			   a->reason, a->reason, a->reason);
 	if (a->retry_after_ms > 0)
 		(void)aqe_buf_addf(b, "Retry-After: %" PRIu64 "\r\n",
 				   netpol_h1_retry_after_s(a->retry_after_ms));

@@ -27,7 +27,7 @@ AQE_MUST_CHECK int netpol_h1_emit_response(struct aqe_buf *b, const struct netpo
 /* An answer of our own. Nothing in it comes from a request without being escaped. */
 struct netpol_h1_answer {
 	unsigned status;
-	const char *reason;      /* also the reason phrase and X-Aqe-Reason */
+	const char *reason;      /* also the phrase, X-Aqe-Reason, X-Aqe-Deny */
 	const char *host;        /* canonical, or NULL when there is none */
 	unsigned port;           /* 0: none */
 	const char *agent_type;  /* may be NULL */

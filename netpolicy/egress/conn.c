@@ -643,7 +643,7 @@ static bool speaks_http(enum netpol_front f)
 static void turn_away(struct netpol_worker *w, const struct netpol_listening *l, int fd)
 {
 	static const char text[] =
-		"HTTP/1.1 503 overloaded\r\nX-Aqe-Reason: overloaded\r\n"
+		"HTTP/1.1 503 overloaded\r\nX-Aqe-Reason: overloaded\r\nX-Aqe-Deny: overloaded\r\n"
 		"Retry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
 	w->metrics.overloaded++;

@@ -128,6 +128,7 @@ START_TEST(emit_answer__says_why)
 	ck_assert_int_eq(netpol_h1_emit_answer(&b, &a), 0);
 	ck_assert_ptr_nonnull(strstr(b.p, "HTTP/1.1 429 rate_limit_exceeded\r\n"));
 	ck_assert_ptr_nonnull(strstr(b.p, "\r\nX-Aqe-Reason: rate_limit_exceeded\r\n"));
+	ck_assert_ptr_nonnull(strstr(b.p, "\r\nX-Aqe-Deny: rate_limit_exceeded\r\n"));
 	ck_assert_ptr_nonnull(strstr(b.p, "\r\nRetry-After: 2\r\n"));
 	ck_assert_ptr_nonnull(strstr(b.p, "\r\nConnection: close\r\n"));
 	ck_assert_str_eq(strstr(b.p, "\r\n\r\n") + 4, body);

@@ -353,7 +353,9 @@ def slowloris():
         socks_.append(s)
     time.sleep(0.3)
     start = time.time()
-    same(status(get("http://allowed.test/")), "503 overloaded")
+    got = get("http://allowed.test/")
+    same(status(got), "503 overloaded")
+    assert "\r\nX-Aqe-Reason: overloaded\r\nX-Aqe-Deny: overloaded\r\n" in got, got
     for i in range(30):  # a byte now and then does not buy time
         for s in socks_[:20]:
             try:

@@ -109,7 +109,7 @@ def check_refusal(row, responses, ended, audit, problems):
     except ValueError:
         problems.append("no JSON body")
         return
-    if not doc.get("reason") == doc.get("error") == reason == fields.get("x-aqe-reason"):
+    if not doc.get("reason") == doc.get("error") == reason == fields.get("x-aqe-reason") == fields.get("x-aqe-deny"):
         problems.append("reasons differ: %r %r %r" % (doc, reason, fields))
     m = re.search(r"reason ([a-z_0-9]+)", row["behaviour"])
     if m and reason != m.group(1):
