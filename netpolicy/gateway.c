@@ -109,12 +109,19 @@ static bool is(const char *word, const char *p, size_t n)
 }
 
 /* TRACE would show the credential, CONNECT is no request for a resource. */
-static bool method_allowed(const struct netpol_gateway *g, const char *p, size_t n)
+const char *const *netpol_gateway_methods(const struct netpol_gateway *g, size_t *ret_n)
 {
 	static const char *const usual[] = { "GET",   "HEAD",   "POST",   "PUT",
 					     "PATCH", "DELETE", "OPTIONS" };
-	const char *const *list = g->n_methods ? g->methods : usual;
-	size_t count = g->n_methods ? g->n_methods : AQE_COUNT(usual);
+
+	*ret_n = g->n_methods ? g->n_methods : AQE_COUNT(usual);
+	return g->n_methods ? g->methods : usual;
+}
+
+static bool method_allowed(const struct netpol_gateway *g, const char *p, size_t n)
+{
+	size_t count = 0;
+	const char *const *list = netpol_gateway_methods(g, &count);
 
 	for (size_t i = 0; i < count; i++) {
 		if (is(list[i], p, n))
@@ -141,6 +148,36 @@ const char *netpol_gateway_refuses(const struct netpol_gateway *g, const char *m
 	if (!method_allowed(g, method, method_n))
 		return "method_not_allowed";
 	return path_allowed(g, path, path_n) ? NULL : "path_not_allowed";
+}
+
+static const struct netpol_gateway *find(const struct netpol_policy *p, const char *type,
+					 const struct netpol_gateway_target *t)
+{
+	char name[NETPOL_GATEWAY_NAME_MAX + 1];
+
+	if (t->name_n >= sizeof(name))
+		return NULL;
+	memcpy(name, t->name, t->name_n);
+	name[t->name_n] = '\0';
+	return netpol_policy_gateway(p, type, name);
+}
+
+void netpol_gateway_decide(const struct netpol_policy *p, const char *type, const char *target,
+			   size_t target_n, const char *method, size_t method_n,
+			   struct netpol_gateway_answer *ret)
+{
+	/* a refusal until shown otherwise */
+	*ret = (struct netpol_gateway_answer){ .status = 400, .reason = "path_invalid" };
+	if (!netpol_gateway_split(target, target_n, &ret->target))
+		return;
+	ret->status = 404;
+	ret->reason = "gateway_unknown";
+	ret->gateway = find(p, type, &ret->target);
+	if (!ret->gateway)
+		return;
+	ret->reason = netpol_gateway_refuses(ret->gateway, method, method_n, ret->target.path,
+					     ret->target.path_n);
+	ret->status = ret->reason ? 403 : 0;
 }
 
 /* Many servers make environment variables of fields, where '-' and '_' are the same. */

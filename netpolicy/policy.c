@@ -11,7 +11,6 @@
 
 #define FAULT_MAX    400
 #define FILE_SHOWN   160
-#define BUILT_IN     "built-in"
 #define DEFAULT_TYPE "default"
 #define CLUSTER_MS   200
 
@@ -86,7 +85,7 @@ static const struct netpol_base *find_base(const struct netpol_build *b, const c
 static int add_type(struct netpol_build *b, const char *name, const struct netpol_base *base,
 		    struct aqe_err *e)
 {
-	const struct netpol_where where = { BUILT_IN, 0 };
+	const struct netpol_where where = { NETPOL_BUILT_IN, 0 };
 	struct netpol_type *t = &b->types[b->p->n_types];
 	int rc;
 

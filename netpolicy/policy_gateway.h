@@ -11,6 +11,8 @@
 #include "netpolicy/limiter.h"
 #include "netpolicy/rules.h"
 
+#define NETPOL_GATEWAY_NAME_MAX 64
+
 /* http://127.0.0.1:3129/NAME/... */
 struct netpol_gateway {
 	const char *name;            /* [a-z0-9-] */
@@ -32,7 +34,7 @@ struct netpol_gateway {
 	uint64_t max_request, max_response; /* bytes of a body; 0: no limit */
 	bool has_rate;                      /* else the type's, counted for this gateway alone */
 	struct netpol_rate rate;
-	struct netpol_where where;
+	struct netpol_where where, where_methods, where_paths, where_rate;
 };
 
 #endif

@@ -9,6 +9,7 @@
 #define NETPOL_CIDRS_MAX    256
 #define NETPOL_GATEWAYS_MAX 256
 #define NETPOL_TYPE_LEN_MAX 64
+#define NETPOL_BUILT_IN     "built-in"
 #define NETPOL_ARENA_MAX    ((size_t)64 << 20)
 
 struct netpol_build {

@@ -173,6 +173,7 @@ static int read_gateway_rate(const struct netpol_build *b, const struct aqe_json
 
 	if (!v)
 		return AQE_OK;
+	g->where_rate = (struct netpol_where){ b->file, v->line };
 	rc = netpol_policy_read_rate(b, v, &g->rate, e);
 	if (!rc && !netpol_rate_ok(&g->rate))
 		rc = netpol_policy_fault(b, v, e, "wanted perMinute, perHour and burst");
@@ -238,18 +239,29 @@ static int read_number(const struct netpol_build *b, const struct aqe_json *v, u
 	return AQE_OK;
 }
 
+/* What says so: the member, or nobody. */
+static struct netpol_where where_of(const struct netpol_build *b, const struct aqe_json *v)
+{
+	return v ? (struct netpol_where){ b->file, v->line }
+		 : (struct netpol_where){ NETPOL_BUILT_IN, 0 };
+}
+
 /* Methods, paths and limits. */
 static int read_narrowing(const struct netpol_build *b, const struct aqe_json *v,
 			  struct netpol_gateway *g, struct aqe_err *e)
 {
+	const struct aqe_json *methods = aqe_json_get(v, "methods");
+	const struct aqe_json *paths = aqe_json_get(v, "paths");
 	uint64_t ms = SILENCE_MS;
-	int rc = read_list(b, aqe_json_get(v, "methods"), netpol_gateway_method_ok,
+	int rc = read_list(b, methods, netpol_gateway_method_ok,
 			   "a method in upper case, not CONNECT or TRACE", &g->methods,
 			   &g->n_methods, e);
 
+	g->where_methods = where_of(b, methods);
+	g->where_paths = where_of(b, paths);
 	if (!rc)
-		rc = read_list(b, aqe_json_get(v, "paths"), netpol_gateway_pattern_ok,
-			       "a path, or a path and '/*'", &g->paths, &g->n_paths, e);
+		rc = read_list(b, paths, netpol_gateway_pattern_ok, "a path, or a path and '/*'",
+			       &g->paths, &g->n_paths, e);
 	if (!rc)
 		rc = read_number(b, aqe_json_get(v, "timeoutMs"), 1000, SILENCE_MAX, &ms, e);
 	if (!rc)
@@ -330,6 +342,7 @@ static int read_cluster(struct netpol_build *b, const struct aqe_json *v, struct
 	uint64_t ms = c->timeout_ms, number = c->db;
 	int rc = take_texts(b, v, rows, AQE_COUNT(rows), e);
 
+	b->p->cluster_where = (struct netpol_where){ b->file, v->line };
 	if (rc)
 		return rc;
 	if (!c->address)
@@ -358,6 +371,7 @@ static int read_proxy(struct netpol_build *b, const struct aqe_json *v, struct a
 		{ "credentialFile", file_ok, "an absolute path", &b->p->proxy_credential },
 	};
 
+	b->p->proxy_where = (struct netpol_where){ b->file, v->line };
 	if (v->type != AQE_JSON_OBJECT)
 		return take_text(b, v, rows, e);
 	if (!aqe_json_get(v, "address"))

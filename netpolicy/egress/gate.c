@@ -242,18 +242,6 @@ static void note(struct netpol_conn *c, const struct netpol_gateway *g)
 	c->port = g->port;
 }
 
-static const struct netpol_gateway *gateway_of(const struct netpol_worker *w, const char *p,
-					       size_t n)
-{
-	char name[NETPOL_GATEWAY_NAME_MAX + 1];
-
-	if (n >= sizeof(name))
-		return NULL;
-	memcpy(name, p, n);
-	name[n] = '\0';
-	return netpol_policy_gateway(w->policy, w->type->name, name);
-}
-
 /* The route's own limiter, last: what is refused costs nothing. */
 static bool within_rate(struct netpol_conn *c)
 {
@@ -267,15 +255,11 @@ static bool within_rate(struct netpol_conn *c)
 	return l.allowed;
 }
 
-static bool passes(struct netpol_conn *c, const struct netpol_gateway_target *t)
+static bool passes(struct netpol_conn *c)
 {
 	const struct netpol_h1_request *r = &c->http->req;
-	const char *why = netpol_gateway_refuses(c->gate, c->in.p + r->method.at, r->method.n,
-						 t->path, t->path_n);
 
-	if (why)
-		refuse(c, 403, why, 0);
-	else if (r->websocket)
+	if (r->websocket)
 		refuse(c, 403, "upgrade_refused", 0);
 	else if (r->body == NETPOL_H1_LENGTH && c->gate->max_request &&
 		 r->length > c->gate->max_request)
@@ -305,28 +289,26 @@ void netpol_gate_request(struct netpol_conn *c)
 {
 	const struct netpol_h1_request *r = &c->http->req;
 	char method[NETPOL_H1_METHOD_MAX + 1];
-	struct netpol_gateway_target t;
+	struct netpol_gateway_answer a;
 	const char *path = c->in.p + r->path.at;
 	struct netpol_asked asked = { method, path, r->path.n };
 
 	memcpy(method, c->in.p + r->method.at, r->method.n);
 	method[r->method.n] = '\0';
 	netpol_conn_begin(c, &asked, 0);
-	c->gate = NULL;
-	if (!netpol_gateway_split(path, r->path.n, &t)) {
-		refuse(c, 400, "path_invalid", 0);
-		return;
-	}
-	c->gate = gateway_of(c->w, t.name, t.name_n);
+	netpol_gateway_decide(c->w->policy, c->w->type->name, path, r->path.n, method, r->method.n,
+			      &a);
+	c->gate = a.gateway;
 	note(c, c->gate);
-	if (!c->gate) {
-		refuse(c, 404, "gateway_unknown", 0);
+	if (c->gate)
+		(void)snprintf(c->gate_name, sizeof(c->gate_name), "%s", c->gate->name);
+	if (a.reason) {
+		refuse(c, a.status, a.reason, 0);
 		return;
 	}
-	(void)snprintf(c->gate_name, sizeof(c->gate_name), "%s", c->gate->name);
-	if (!passes(c, &t))
+	if (!passes(c))
 		return;
-	rewrite(c, &t);
+	rewrite(c, &a.target);
 	netpol_conn_admit(c);
 }
 

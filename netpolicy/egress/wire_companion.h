@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define NETPOL_GATEWAY_NAME_MAX 64
+#include "netpolicy/policy_gateway.h"
 
 /* Which companion. */
 enum netpol_companion_role {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "netpolicy/gateway.h"
 #include "shim/aqe/policy_cmd.h"
 #include "shim/cache_policy.h"
 #include "shim/core/cleanup.h"
@@ -60,18 +61,21 @@ static void put_apex(struct aqe_buf *b, const struct netpol_type *t)
 	put_yes(b, t->wildcard_apex);
 }
 
+static void put_a_rate(struct aqe_buf *b, const struct netpol_rate *r)
+{
+	(void)aqe_buf_addf(b, "%u/min, %u/h, burst %u", r->per_minute, r->per_hour, r->burst);
+}
+
 static void put_rate(struct aqe_buf *b, const struct netpol_type *t)
 {
-	(void)aqe_buf_addf(b, "%u/min, %u/h, burst %u", t->rate.per_minute, t->rate.per_hour,
-			   t->rate.burst);
+	put_a_rate(b, &t->rate);
 }
 
 static void put_shared(struct aqe_buf *b, const struct netpol_type *t)
 {
-	const struct netpol_rate *r = t->has_shared ? &t->shared : &t->rate;
-
-	(void)aqe_buf_addf(b, "%u/min, %u/h, burst %u%s", r->per_minute, r->per_hour, r->burst,
-			   t->has_shared ? "" : " (as rate)");
+	put_a_rate(b, t->has_shared ? &t->shared : &t->rate);
+	if (!t->has_shared)
+		(void)aqe_buf_puts(b, " (as rate)");
 }
 
 static void put_timeout(struct aqe_buf *b, const struct netpol_type *t)
@@ -147,6 +151,118 @@ static void (*const PUT[NETPOL_KEY_COUNT])(struct aqe_buf *b, const struct netpo
 	[NETPOL_KEY_LIMITS] = put_limits,
 };
 
+/* ---- what belongs to no type: gateways, cluster, upstream proxy ---- */
+
+/* A value and what says so; the same rows as text and as JSON. */
+struct row {
+	const char *name;
+	void (*put)(struct aqe_buf *b, const struct netpol_gateway *g, const struct netpol_type *t);
+	const struct netpol_where *(*where)(const struct netpol_gateway *g,
+					    const struct netpol_type *t);
+};
+
+static const struct netpol_where *of_gateway(const struct netpol_gateway *g,
+					     const struct netpol_type *t)
+{
+	(void)t;
+	return &g->where;
+}
+
+static void gate_upstream(struct aqe_buf *b, const struct netpol_gateway *g,
+			  const struct netpol_type *t)
+{
+	(void)t;
+	(void)aqe_buf_puts(b, g->upstream);
+}
+
+/* Where the secret comes from and where it goes, never the secret. */
+static void gate_credential(struct aqe_buf *b, const struct netpol_gateway *g,
+			    const struct netpol_type *t)
+{
+	(void)t;
+	if (g->credential_file)
+		(void)aqe_buf_addf(b, "%s, from %s", g->header, g->credential_file);
+	else
+		(void)aqe_buf_puts(b, "none");
+}
+
+static void put_words(struct aqe_buf *b, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		(void)aqe_buf_addf(b, "%s%s", i ? " " : "", list[i]);
+}
+
+static void gate_methods(struct aqe_buf *b, const struct netpol_gateway *g,
+			 const struct netpol_type *t)
+{
+	size_t n = 0;
+	const char *const *list = netpol_gateway_methods(g, &n);
+
+	(void)t;
+	put_words(b, list, n);
+}
+
+static const struct netpol_where *of_methods(const struct netpol_gateway *g,
+					     const struct netpol_type *t)
+{
+	(void)t;
+	return &g->where_methods;
+}
+
+static void gate_paths(struct aqe_buf *b, const struct netpol_gateway *g,
+		       const struct netpol_type *t)
+{
+	(void)t;
+	put_words(b, g->paths, g->n_paths);
+	if (!g->n_paths)
+		(void)aqe_buf_puts(b, "all");
+}
+
+static const struct netpol_where *of_paths(const struct netpol_gateway *g,
+					   const struct netpol_type *t)
+{
+	(void)t;
+	return &g->where_paths;
+}
+
+static void gate_rate(struct aqe_buf *b, const struct netpol_gateway *g,
+		      const struct netpol_type *t)
+{
+	put_a_rate(b, g->has_rate ? &g->rate : &t->rate);
+	if (!g->has_rate)
+		(void)aqe_buf_puts(b, " (as the type's)");
+}
+
+static const struct netpol_where *of_rate(const struct netpol_gateway *g,
+					  const struct netpol_type *t)
+{
+	return g->has_rate ? &g->where_rate : &t->where[NETPOL_KEY_RATE];
+}
+
+static const struct row GATE_ROWS[] = {
+	{ "upstream", gate_upstream, of_gateway },
+	{ "methods", gate_methods, of_methods },
+	{ "paths", gate_paths, of_paths },
+	{ "rate", gate_rate, of_rate },
+	{ "credential", gate_credential, of_gateway },
+};
+
+static void put_cluster(struct aqe_buf *b, const struct netpol_policy *p)
+{
+	const struct netpol_cluster_conf *c = &p->cluster;
+
+	(void)aqe_buf_addf(b, "%s, shared by %s%s", c->address,
+			   c->share == NETPOL_SHARE_AGENT ? "agent" : "type",
+			   c->on_store_error == NETPOL_STORE_DENY ? ", deny when away" : "");
+}
+
+static void put_proxy(struct aqe_buf *b, const struct netpol_policy *p)
+{
+	(void)aqe_buf_puts(b, p->upstream_proxy);
+	if (p->proxy_credential)
+		(void)aqe_buf_addf(b, ", password from %s", p->proxy_credential);
+}
+
 /* ---- text ---- */
 
 static void text_row(struct aqe_buf *b, const char *name, const char *value,
@@ -173,12 +289,36 @@ static void text_gateways(struct aqe_buf *b, const struct netpol_policy *p,
 {
 	for (size_t i = 0; i < p->n_gateways; i++) {
 		const struct netpol_gateway *g = &p->gateways[i];
-		AQE_AUTO_BUF struct aqe_buf v = AQE_BUF_INIT(4096);
+		AQE_AUTO_BUF struct aqe_buf v = AQE_BUF_INIT(SHIM_POLICY_OUT);
 
 		if (netpol_policy_gateway(p, t->name, g->name) != g)
 			continue;
-		(void)aqe_buf_addf(&v, "%s: %s", g->name, g->upstream);
-		text_row(b, "gateway", aqe_buf_str(&v), &g->where);
+		text_row(b, "gateway", g->name, &g->where);
+		for (size_t k = 0; k < AQE_COUNT(GATE_ROWS); k++) {
+			const struct row *r = &GATE_ROWS[k];
+
+			char name[16];
+
+			(void)snprintf(name, sizeof(name), "  %s", r->name);
+			aqe_buf_clear(&v);
+			r->put(&v, g, t);
+			text_row(b, name, aqe_buf_str(&v), r->where(g, t));
+		}
+	}
+}
+
+static void text_service(struct aqe_buf *b, const struct netpol_policy *p)
+{
+	AQE_AUTO_BUF struct aqe_buf v = AQE_BUF_INIT(SHIM_POLICY_OUT);
+
+	if (p->cluster.address) {
+		put_cluster(&v, p);
+		text_row(b, "cluster", aqe_buf_str(&v), &p->cluster_where);
+	}
+	aqe_buf_clear(&v);
+	if (p->upstream_proxy) {
+		put_proxy(&v, p);
+		text_row(b, "upstreamProxy", aqe_buf_str(&v), &p->proxy_where);
 	}
 }
 
@@ -199,6 +339,7 @@ static void text_effective(struct aqe_buf *b, const struct netpol_policy *p, con
 			text_domains(b, t);
 	}
 	text_gateways(b, p, t);
+	text_service(b, p);
 }
 
 static void text_types(struct aqe_buf *b, const struct netpol_policy *p)
@@ -222,18 +363,69 @@ static void text_types(struct aqe_buf *b, const struct netpol_policy *p)
 
 /* ---- json ---- */
 
+static struct aqe_json *json_value(struct aqe_arena *a, const struct aqe_buf *v,
+				   const struct netpol_where *w)
+{
+	struct aqe_json *o = aqe_json_new_object(a);
+
+	if (!o || aqe_json_set(a, o, "value", aqe_json_new_str(a, aqe_buf_str(v))) ||
+	    aqe_json_set(a, o, "where", shim_policy_where_json(a, w)))
+		return NULL;
+	return o;
+}
+
+static struct aqe_json *json_gateways(struct aqe_arena *a, const struct netpol_policy *p,
+				      const struct netpol_type *t)
+{
+	struct aqe_json *all = aqe_json_new_object(a);
+
+	for (size_t i = 0; all && i < p->n_gateways; i++) {
+		const struct netpol_gateway *g = &p->gateways[i];
+		struct aqe_json *o = aqe_json_new_object(a);
+
+		if (netpol_policy_gateway(p, t->name, g->name) != g)
+			continue;
+		for (size_t k = 0; o && k < AQE_COUNT(GATE_ROWS); k++) {
+			AQE_AUTO_BUF struct aqe_buf v = AQE_BUF_INIT(SHIM_POLICY_OUT);
+			const struct row *r = &GATE_ROWS[k];
+
+			r->put(&v, g, t);
+			if (aqe_json_set(a, o, r->name, json_value(a, &v, r->where(g, t))))
+				return NULL;
+		}
+		if (!o || aqe_json_set(a, all, g->name, o))
+			return NULL;
+	}
+	return all;
+}
+
+/* Cluster and proxy, those that are there. */
+static bool json_service(struct aqe_arena *a, struct aqe_json *o, const struct netpol_policy *p)
+{
+	AQE_AUTO_BUF struct aqe_buf v = AQE_BUF_INIT(SHIM_POLICY_OUT);
+
+	if (p->cluster.address) {
+		put_cluster(&v, p);
+		if (aqe_json_set(a, o, "cluster", json_value(a, &v, &p->cluster_where)))
+			return false;
+	}
+	aqe_buf_clear(&v);
+	if (!p->upstream_proxy)
+		return true;
+	put_proxy(&v, p);
+	return !aqe_json_set(a, o, "upstreamProxy", json_value(a, &v, &p->proxy_where));
+}
+
 static struct aqe_json *json_settings(struct aqe_arena *a, const struct netpol_type *t)
 {
 	struct aqe_json *o = aqe_json_new_object(a);
 
 	for (unsigned k = 0; o && k < NETPOL_KEY_COUNT; k++) {
 		AQE_AUTO_BUF struct aqe_buf v = AQE_BUF_INIT(SHIM_POLICY_OUT);
-		struct aqe_json *row = aqe_json_new_object(a);
 
 		PUT[k](&v, t);
-		if (!row || aqe_json_set(a, row, "value", aqe_json_new_str(a, aqe_buf_str(&v))) ||
-		    aqe_json_set(a, row, "where", shim_policy_where_json(a, &t->where[k])) ||
-		    aqe_json_set(a, o, netpol_key_name((enum netpol_key)k), row))
+		if (aqe_json_set(a, o, netpol_key_name((enum netpol_key)k),
+				 json_value(a, &v, &t->where[k])))
 			return NULL;
 	}
 	return o;
@@ -278,6 +470,8 @@ static int json(struct aqe_buf *b, const struct hard_policy *files, const struct
 	    (t && aqe_json_set(a, o, "policy", aqe_json_new_str(a, t->name))) ||
 	    (t && aqe_json_set(a, o, "settings", json_settings(a, t))) ||
 	    (t && aqe_json_set(a, o, "allow", json_rules(a, t))) ||
+	    (t && aqe_json_set(a, o, "gateways", json_gateways(a, p, t))) ||
+	    (t && !json_service(a, o, p)) ||
 	    (t && aqe_json_set(a, o, "cache", shim_policy_cache_json(a, files, t->name))) ||
 	    aqe_json_set(a, o, "network", json_section(a, p, t)) ||
 	    aqe_json_emit(o, AQE_JSON_PRETTY, b, NULL))

@@ -192,11 +192,22 @@ refused() {
 		i=$((i + 1))
 		word=$(awk -v i=$i 'BEGIN { RS = "=end=\n" } NR == i' <<<"$output")
 		grep -qF "HTTP/1.1 ${want/_/ }" <<<"$word" && grep -qF "X-Aqe-Reason: ${want#*_}" <<<"$word" &&
+			grep -qF "X-Aqe-Deny: ${want#*_}" <<<"$word" &&
 			grep -qF "\"reason\":\"${want#*_}\"" <<<"$word" || {
 			echo "wanted $want: $word"
 			return 1
 		}
 	done < <(refused)
+	# `policy check` says the same of what needs no connection
+	refused | grep -vE '^[0-9]+_(upgrade|tls|connect)_' >"$AQE_TMP/gw-asked"
+	while read -r want word; do
+		row=$(sed -n 's/^-X \([A-Z]*\) .*/\1/p' <<<"$word")
+		run cli policy check default "gateway:${word##*127.0.0.1:3129/}" ${row:+"$row"}
+		assert_status 1
+		assert_has " ${want#*_}"
+	done <"$AQE_TMP/gw-asked"
+	run cli policy check default gateway:api/v1/x POST
+	assert_status 0
 	run inside sh -c "head -c 1000001 /dev/zero >/tmp/large; curl -sS --max-time 60 -o /tmp/out -w '%{http_code}\n' --data-binary @/tmp/large $API/v1/x; cat /tmp/out"
 	assert_line 413
 	assert_has body_too_large
