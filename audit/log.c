@@ -336,12 +336,11 @@ static int last_point(struct batch *b, struct aqe_err *e)
 	return AQE_OK;
 }
 
+/* Within a transaction. */
 static int begin_batch(struct batch *b, struct aqe_err *e)
 {
-	int rc = aqe_db_begin(b->log->db, e);
+	int rc = audit_store_head(b->log, &b->head, e);
 
-	if (rc == 0)
-		rc = audit_store_head(b->log, &b->head, e);
 	if (rc == 0)
 		rc = last_point(b, e);
 	/* A log that was signed once stays signed: without its key it takes no more rows than
@@ -393,6 +392,21 @@ static int add_row(struct batch *b, struct audit_row *r, struct aqe_err *e)
 	b->last_point = b->head.seq;
 	b->every = b->log->o.sign_every;
 	return audit_point_add(b->log, AUDIT_POINT_HEAD, &b->head, NULL, e);
+}
+
+int audit_store_add(struct audit_log *log, struct audit_row *r, struct audit_head *ret,
+		    struct aqe_err *e)
+{
+	struct batch b = { .log = log };
+	int rc = audit_row_check(r, e);
+
+	if (rc == 0)
+		rc = begin_batch(&b, e);
+	if (rc == 0)
+		rc = add_row(&b, r, e);
+	if (rc == 0)
+		*ret = b.head;
+	return rc;
 }
 
 static int add_own(struct batch *b, struct audit_row row, struct aqe_err *e)
@@ -551,8 +565,10 @@ static int store_batch(struct batch *b, struct audit_row *rows, size_t n, struct
 {
 	struct audit_spool spool = { .fd = -1 };
 	struct audit_lost_report gaps;
-	int rc = begin_batch(b, e);
+	int rc = aqe_db_begin(b->log->db, e);
 
+	if (rc == 0)
+		rc = begin_batch(b, e);
 	if (rc == 0)
 		rc = audit_lost_report_begin(&b->log->o, &gaps, e);
 	if (rc)

@@ -51,6 +51,8 @@ bool audit_action_parse(const char *text, enum audit_action *ret);
 /* Of a row that stands for one that a crash cut off before it was acknowledged, or that somebody
  * changed, on its way into the log. */
 #define AUDIT_REASON_SPOOL "incomplete row in the spool"
+/* Of a row (system, changed) that says which rows a prune removes; audit/prune.h. */
+#define AUDIT_REASON_PRUNE "prune"
 
 /* Most bytes of a text, without the NUL. */
 #define AUDIT_ID_MAX     256  /* container, agent_id, image, policy, waiver, rule, domain */

@@ -33,6 +33,10 @@ AQE_MUST_CHECK int audit_store_head(struct audit_log *log, struct audit_head *re
 /* Stores one row that has its seq, times and hash. */
 AQE_MUST_CHECK int audit_store_insert(struct audit_log *log, const struct audit_row *r,
 				      struct aqe_err *e);
+/* Stores one row as audit_append() does, within the caller's transaction and without rows that wait
+ * elsewhere; *ret is the new head. */
+AQE_MUST_CHECK int audit_store_add(struct audit_log *log, struct audit_row *r,
+				   struct audit_head *ret, struct aqe_err *e);
 /* `SQL` must give at most one row of one number: *ret, or `absent` when there is none or NULL. */
 AQE_MUST_CHECK int audit_store_number(struct audit_log *log, const char *sql, int64_t absent,
 				      int64_t *ret, struct aqe_err *e);

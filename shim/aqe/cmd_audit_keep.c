@@ -35,7 +35,8 @@ static const struct aqe_cli_cmd PRUNE = {
 		    "[--dry-run]",
 	.about =
 		"Removes the oldest rows until every limit given holds. The cut is signed, so that "
-		"what stays can still be proven; without a key nothing is removed.",
+		"what stays can still be proven; without a key nothing is removed. A row of kind "
+		"system says which rows went, and by which limit.",
 	.opts = PRUNE_OPTS,
 };
 
@@ -107,11 +108,12 @@ static int estimate(struct audit_log *log, const struct audit_prune_opts *o, uin
 	if (rc < 0)
 		return rc;
 	n = older.n;
-	if (rows > o->max_rows && rows - o->max_rows > n)
-		n = rows - o->max_rows;
+	/* the row about it is one of those that stay */
+	if (rows > o->max_rows && rows - o->max_rows + 1 > n)
+		n = rows - o->max_rows + 1;
 	if (*ret_size > o->max_bytes) {
 		const double share = (double)(*ret_size - o->max_bytes) / (double)*ret_size;
-		const uint64_t by_size = (uint64_t)(share * (double)rows + 1);
+		const uint64_t by_size = (uint64_t)(share * (double)rows + 2);
 
 		n = by_size > n ? by_size : n;
 	}

@@ -277,10 +277,15 @@ numbers() { seq "$1" "$2" | tr '\n' ' '; }
 	[ "$(head -n 1 "$BOX/tail" | jq .seq)" = 3 ]
 	add 3 13
 	wait_for tail_lines 13
-	aqe prune --max-rows 2 >/dev/null
+	aqe prune --max-rows 3 >/dev/null
+	wait_for tail_lines 14
+	# the prune is a row of itself: which rows went, by which limit
+	[ "$(tail -n 1 "$BOX/tail" | jq -c '[.seq, .kind, .reason, .rule, .meta.from, .meta.to, .meta.rows, .meta.max_rows]')" = \
+		'[16,"system","prune","rows",1,13,13,3]' ]
+	aqe verify >/dev/null
 	add 2 16
-	wait_for tail_lines 15
-	[ "$(jq .seq "$BOX/tail" | tr '\n' ' ')" = "$(numbers 3 17)" ]
+	wait_for tail_lines 16
+	[ "$(jq .seq "$BOX/tail" | tr '\n' ' ')" = "$(numbers 3 18)" ]
 	# sleeping costs nothing: no processor time in a second without rows
 	local t0 t1
 	t0=$(awk '{ print $14 + $15 }' "/proc/$pid/stat")

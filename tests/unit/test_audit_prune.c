@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "audit/prune.h"
 
+#include "audit/query.h"
+#include "shim/core/json.h"
 #include "shim/core/text.h"
 #include "tests/unit/audit_fixture.h"
 #include "tests/unit/audit_tamper.h"
@@ -35,46 +37,113 @@ START_TEST(prune__needs_the_key)
 }
 END_TEST
 
+/* The newest row about a prune; its texts stay until the next call. */
+struct told {
+	uint64_t n; /* rows about prunes there are */
+	struct audit_row row;
+	int64_t from, to, rows;
+};
+
+static int take_told(void *arg, const struct audit_row *r, struct aqe_err *e)
+{
+	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 16);
+	static char meta[AUDIT_META_MAX + 1], rule[AUDIT_ID_MAX + 1];
+	struct aqe_json *v = NULL;
+	struct told *t = arg;
+
+	if (!r->reason || strcmp(r->reason, AUDIT_REASON_PRUNE) != 0)
+		return 0;
+	t->n++;
+	t->row = *r;
+	(void)snprintf(meta, sizeof(meta), "%s", r->meta);
+	(void)snprintf(rule, sizeof(rule), "%s", r->rule);
+	t->row.meta = meta;
+	t->row.rule = rule;
+	ck_assert_ok(aqe_json_parse(a, meta, strlen(meta), &AQE_JSON_LIMITS_DEFAULT, &v, e), *e);
+	ck_assert_int_eq(aqe_json_get_i64(v, "from", 1, INT64_MAX, &t->from, e), 1);
+	ck_assert_int_eq(aqe_json_get_i64(v, "to", 1, INT64_MAX, &t->to, e), 1);
+	ck_assert_int_eq(aqe_json_get_i64(v, "rows", 1, INT64_MAX, &t->rows, e), 1);
+	return 0;
+}
+
+static struct told told(void)
+{
+	struct audit_filter f = AUDIT_FILTER_INIT;
+	struct told t = { .n = 0 };
+
+	f.kind = AUDIT_SYSTEM;
+	ck_assert_ok(audit_query(lg, &f, take_told, &t, &err), err);
+	return t;
+}
+
 static const struct {
 	int64_t before_ns;
-	uint64_t max_rows, left;
+	uint64_t max_rows, removed; /* of ten; one is added */
+	const char *rule, *limits;
 } LIMITS[] = {
-	{ 0, UINT64_MAX, 10 },
-	{ 0, 10, 10 },
-	{ 0, 11, 10 },
-	{ 0, 9, 9 },
-	{ 0, 1, 1 },
-	{ 0, 0, 0 },
-	{ 1000, UINT64_MAX, 10 },
-	{ 1001, UINT64_MAX, 9 },
-	{ 5000, UINT64_MAX, 6 },
-	{ INT64_MAX, UINT64_MAX, 0 },
-	{ 5000, 3, 3 },
-	{ 9000, 5, 2 },
+	{ 0, UINT64_MAX, 0, NULL, NULL },
+	{ 0, 10, 0, NULL, NULL },
+	{ 0, 11, 0, NULL, NULL },
+	{ 0, 9, 2, "rows", ",\"max_rows\":9}" },
+	{ 0, 1, 10, "rows", ",\"max_rows\":1}" },
+	{ 0, 0, 10, "rows", ",\"max_rows\":0}" },
+	{ 1000, UINT64_MAX, 0, NULL, NULL },
+	{ 1001, UINT64_MAX, 1, "age", ",\"before\":\"1970-01-01T00:00:00.000001001Z\"}" },
+	{ 5000, UINT64_MAX, 4, "age", ",\"before\":\"1970-01-01T00:00:00.000005000Z\"}" },
+	{ INT64_MAX, UINT64_MAX, 10, "age", ",\"before\":\"2262-04-11T23:47:16.854775807Z\"}" },
+	{ 5000, 3, 8, "rows", "5000Z\",\"max_rows\":3}" },
+	{ 9000, 5, 8, "age", "9000Z\",\"max_rows\":5}" },
 };
+
+/* What went, and by which limit, is a row that the chain and a signature hold. */
+static void check_told(const struct audit_prune_result *r, const char *rule, const char *limits)
+{
+	const struct told t = told();
+
+	ck_assert_uint_eq(t.n, 1);
+	ck_assert_int_eq(t.row.action, AUDIT_CHANGED);
+	ck_assert_int_eq(t.from, r->from_seq);
+	ck_assert_int_eq(t.to, r->to_seq);
+	ck_assert_int_eq(t.rows, (int64_t)r->rows);
+	ck_assert_str_eq(t.row.rule, rule);
+	ck_assert_msg(aqe_ends(t.row.meta, limits), "%s", t.row.meta);
+}
 
 START_TEST(prune__limits)
 {
 	struct audit_prune_opts o = AUDIT_PRUNE_INIT;
+	const uint64_t gone = LIMITS[_i].removed, own = gone ? 1 : 0;
 	struct audit_prune_result r;
 	struct audit_verdict v;
 
 	make_key();
 	add_timed(10);
+	ck_assert_good(judge());
 	o.before_ns = LIMITS[_i].before_ns;
 	o.max_rows = LIMITS[_i].max_rows;
 	r = prune(o);
-	ck_assert_uint_eq(r.rows, 10 - LIMITS[_i].left);
-	ck_assert_int_eq(r.to_seq, (int64_t)r.rows);
-	ck_assert_uint_eq(count_all(), LIMITS[_i].left);
+	ck_assert_uint_eq(r.rows, gone);
+	ck_assert_int_eq(r.from_seq, gone ? 1 : 0);
+	ck_assert_int_eq(r.to_seq, (int64_t)gone);
+	ck_assert_uint_eq(count_all(), 10 - gone + own);
+	if (gone)
+		check_told(&r, LIMITS[_i].rule, LIMITS[_i].limits);
+	else
+		ck_assert_uint_eq(told().n, 0);
 	v = judge();
 	ck_assert_good(v);
-	ck_assert_int_eq((v.open & AUDIT_OPEN_PRUNED) != 0, r.rows > 0);
+	ck_assert_int_eq((v.open & AUDIT_OPEN_PRUNED) != 0, gone > 0);
+	if (gone)
+		ck_assert_int_eq(v.signed_to, v.last_seq);
+	/* every limit holds now: a prune is no reason for the next */
+	r = prune(o);
+	ck_assert_uint_eq(r.rows, 0);
+	ck_assert_int_eq(judge().last_seq, v.last_seq);
 	/* and life goes on */
 	add_rows(3);
 	v = judge();
 	ck_assert_good(v);
-	ck_assert_int_eq(v.last_seq, 13);
+	ck_assert_int_eq(v.last_seq, (int64_t)(13 + own));
 	(void)prune(o);
 	ck_assert_good(judge());
 }
@@ -93,7 +162,7 @@ START_TEST(prune__stops_at_a_younger_row)
 	(void)add_row(r);
 	o.before_ns = 3000;
 	ck_assert_uint_eq(prune(o).rows, 2);
-	ck_assert_uint_eq(count_all(), 2);
+	ck_assert_uint_eq(count_all(), 3); /* with the row about it */
 	ck_assert_good(judge());
 }
 END_TEST
@@ -103,6 +172,7 @@ START_TEST(prune__by_size_gives_space_back)
 	static struct audit_row rows[1000];
 	struct audit_prune_opts o = AUDIT_PRUNE_INIT;
 	struct audit_prune_result r;
+	struct told t;
 	uint64_t size = 0;
 
 	make_key();
@@ -117,12 +187,23 @@ START_TEST(prune__by_size_gives_space_back)
 	ck_assert_uint_eq(r.before, size);
 	ck_assert_uint_le(r.after, size / 3);
 	ck_assert_uint_gt(r.after, size / 5);
-	ck_assert_uint_eq(count_all(), 6000 - r.rows);
+	/* more than one estimate is a row for each; the last one tells all */
+	t = told();
+	ck_assert_uint_ge(t.n, 1);
+	ck_assert_str_eq(t.row.rule, "size");
+	ck_assert_int_eq(t.from, 1);
+	ck_assert_int_eq(t.to, r.to_seq);
+	ck_assert_int_eq(t.rows, (int64_t)r.rows);
+	ck_assert_uint_eq(count_all(), 6000 - r.rows + t.n);
 	ck_assert_good(judge());
 	o.max_bytes = 0;
 	(void)prune(o);
-	ck_assert_uint_eq(count_all(), 0);
+	ck_assert_uint_eq(count_all(), 1);
+	ck_assert_int_eq(told().from, r.to_seq + 1);
 	ck_assert_good(judge());
+	/* no size is small enough for it: not tried for ever */
+	ck_assert_uint_eq(prune(o).rows, 0);
+	ck_assert_uint_eq(count_all(), 1);
 }
 END_TEST
 
@@ -134,11 +215,16 @@ static const struct {
 } EDITS[] = {
 	{ "DELETE FROM point WHERE kind = 2", AUDIT_FAULT_START, 1 },
 	{ "UPDATE point SET hash = randomblob(32) WHERE kind = 2", AUDIT_FAULT_SIGNATURE, 1 },
-	{ "UPDATE point SET seq = 7 WHERE kind = 2; DELETE FROM row WHERE seq = 7",
+	{ "UPDATE point SET seq = 8 WHERE kind = 2; DELETE FROM row WHERE seq = 8",
 	  AUDIT_FAULT_SIGNATURE, 1 },
-	{ "DELETE FROM row WHERE seq = 7", AUDIT_FAULT_SEQ, 7 },
-	{ "UPDATE row SET reason = 'x' WHERE seq = 7", AUDIT_FAULT_HASH, 7 },
-	{ "DELETE FROM row", AUDIT_FAULT_CUT, 7 },
+	{ "DELETE FROM row WHERE seq = 8", AUDIT_FAULT_SEQ, 8 },
+	{ "UPDATE row SET reason = 'x' WHERE seq = 8", AUDIT_FAULT_HASH, 8 },
+	{ "DELETE FROM row", AUDIT_FAULT_CUT, 8 },
+	/* the row about it */
+	{ "DELETE FROM row WHERE seq = 11", AUDIT_FAULT_CUT, 11 },
+	{ "UPDATE row SET meta = '{\"from\":1,\"to\":1,\"rows\":1,\"max_rows\":4}' "
+	  "WHERE seq = 11",
+	  AUDIT_FAULT_HASH, 11 },
 	{ "UPDATE chain SET id = randomblob(32)", AUDIT_FAULT_SIGNATURE, 1 },
 };
 
@@ -171,7 +257,7 @@ START_TEST(prune__anchor_before_it)
 	add_rows(4);
 	given.anchors = p;
 	given.n_anchors = 2;
-	o.max_rows = 4;
+	o.max_rows = 5;
 	(void)prune(o);
 	v = judge(); /* the second anchor stands at the cut itself */
 	ck_assert_good(v);
