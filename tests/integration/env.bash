@@ -339,13 +339,15 @@ own_userns() {
 # shellcheck disable=SC2046 # none or one word
 hard_run() { shim run $(user_ns) "$@"; }
 
-# The same on a terminal of its own; what the terminal shows is the output.
+# The same on a terminal of its own; what the terminal shows is the output. Its input never ends:
+# at an end `script` would type ^D, which podman may take for the end of the session.
 on_tty() {
 	local cmd
+	[ -p "$AQE_TMP/keyboard" ] || mkfifo "$AQE_TMP/keyboard"
 	export -f engine podman_root podman_user docker_cmd as_user shim with_runtime
 	export AQE_ENGINE DOCKER AQE_USER AQE_UID
 	printf -v cmd '%q ' "$@"
-	SHELL=/bin/bash timeout --foreground -k 5 60 script -qefc "$cmd" /dev/null </dev/null | tr -d '\r'
+	SHELL=/bin/bash timeout --foreground -k 5 60 script -qefc "$cmd" /dev/null <>"$AQE_TMP/keyboard" | tr -d '\r'
 	return "${PIPESTATUS[0]}"
 }
 
