@@ -55,7 +55,8 @@ static void be_quiet(void)
 	dup2(null, 2);
 }
 
-/* In the forked child: nothing is allocated, another thread of the test may hold the allocator's lock. */
+/* In the forked child: nothing is allocated, another thread of the test may hold the allocator's
+ * lock. */
 static void run(const char *program, const char *const *args)
 {
 	char *list[ARGS_MAX + 1] = { NULL };

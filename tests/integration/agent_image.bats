@@ -100,7 +100,7 @@ check_inside() {
 	healthy() { sb health built | grep -q 'check healthy'; }
 	sb run -d --id built --health-interval 500ms --health-start-period 100ms --image "docker-archive:$AQE_TMP/agent.tar"
 	check_inside
-	WAIT_S=60 wait_for healthy
+	wait_for healthy
 	sb rm -f built
 	# one layer, and no package manager in it
 	mkdir "$AQE_TMP/layers"

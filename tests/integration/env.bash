@@ -30,9 +30,9 @@ low_path() {
 
 # --- waiting and asserting ---------------------------------------------------------------------
 
-# Polls a command until it succeeds, at most 15 seconds.
+# Polls a command until it succeeds, at most WAIT_S (60) seconds.
 wait_for() {
-	local end=$((SECONDS + ${WAIT_S-15}))
+	local end=$((SECONDS + ${WAIT_S-60}))
 	until "$@" >/dev/null 2>&1; do
 		if [ "$SECONDS" -ge "$end" ]; then
 			echo "gave up waiting for: $*" >&2

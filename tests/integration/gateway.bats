@@ -6,7 +6,6 @@
 bats_require_minimum_version 1.5.0
 load env
 
-export WAIT_S=60
 SECRET=sk-first-0123456789abcdef
 SECOND=sk-other-fedcba9876543210
 

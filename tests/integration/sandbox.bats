@@ -59,7 +59,7 @@ teardown() { sb destroy-all >/dev/null; }
 
 @test "a crash loop holds at the fifth failure, reset lets go" {
 	sb run -d --id loop --image "oci:$AQE_TMP/layout" -- sh -c 'exit 3' # it may have ended before anybody looks
-	WAIT_S=60 wait_for bash -c "'$AQE' sandbox list | grep -q ' held '"
+	wait_for bash -c "'$AQE' sandbox list | grep -q ' held '"
 	run sb events --sandbox agentic-qe-default-loop
 	# each start once, in the file before its end; the hold comes last
 	[ "$(jq -r '.event + " " + ((.start // .exit_code // .reason) | tostring)' <<<"$output" | cut -d' ' -f1,2)" = "$(

@@ -21,18 +21,18 @@ service_start() {
 	CONTAINERS_STORAGE_CONF=$AQE_TMP/storage.conf DISABLE_HC_SYSTEMD=true $who sh -c 'echo $$ >"$0"; exec "$@"' \
 		"$dir/service.pid" podman --runtime aqe-shim system service -t 0 "unix://$SOCK" \
 		>"$AQE_TMP/service.log" 2>&1 3>&- 4>&- </dev/null &
-	WAIT_S=60 wait_for test -S "$SOCK"
+	wait_for test -S "$SOCK"
 }
 service_stop() {
 	local pid
 	[ "$ENG" = podman ] || return 0
 	pid=$(cat "$(dirname "$SOCK")/service.pid")
 	kill "$pid"
-	WAIT_S=60 wait_for test ! -e "/proc/$pid"
+	wait_for test ! -e "/proc/$pid"
 	# after an exec through the service its conmon stays for five minutes
 	pgrep -x conmon | while read -r pid; do kill "$pid"; done
 	no_conmon() { ! pgrep -x conmon; }
-	WAIT_S=60 wait_for no_conmon
+	wait_for no_conmon
 }
 
 # Whose sandboxes: those of the engine's user.

@@ -116,9 +116,9 @@ cpu_ms() {
 	start --id bomb --pids 40 -- sh -c 'sh -c "while :; do sleep 1000 & done" 2>/dev/null & wait $!; exec sleep 1000'
 	pid=$(sb inspect bomb | jq '.[0].state.pid')
 	hit() { is_cgroup_v2 || [ "$(cgroup_value "$pid" pids pids.events)" != "max 0" ]; }
-	WAIT_S=60 wait_for hit
+	wait_for hit
 	full() { [ "$(stats_of bomb pids)" -ge 38 ]; }
-	WAIT_S=60 wait_for full
+	wait_for full
 	# not one more, and outside nothing is short
 	[ "$(stats_of bomb pids)" -le 40 ]
 	[ "$(sb exec calm -- id -u)" = 1000 ]
@@ -132,7 +132,7 @@ cpu_ms() {
 	start --id near --grace 60s --memory 64m --disk 96m -- sh -c 'trap "echo asked; exit 0" TERM
 		dd if=/dev/zero of=/tmp/f bs=256k count=246 2>/dev/null; while :; do sleep 0.1; done'
 	ended() { sb list | grep -qE 'default-near .* (exited|stopped) '; }
-	WAIT_S=60 wait_for ended
+	wait_for ended
 	run events_of near
 	assert_has '"oom prevention: reclaim"'
 	assert_has '"oom prevention: stop"'
@@ -145,7 +145,7 @@ cpu_ms() {
 @test "a tmpfs that fills up gives an event, and no more fits than the limit" {
 	start --id disk --disk 8m -- sh -c 'dd if=/dev/zero of=/tmp/f bs=1M count=100 2>/dev/null; sleep 1000'
 	told() { events_of disk | grep -q '"resource":"disk"'; }
-	WAIT_S=60 wait_for told
+	wait_for told
 	[ "$(stats_of disk disk_bytes)" -le $((8 << 20)) ]
 	[ "$(stats_of disk disk_limit_bytes)" -le $((8 << 20)) ]
 }
@@ -166,12 +166,12 @@ cpu_ms() {
 	nsenter -t "$origin" -n python3 -m http.server 80 --bind 10.67.0.2 -d "$AQE_TMP/web" 3>&- 4>&- >/dev/null 2>&1 &
 	server=$!
 	listens() { nsenter -t "$origin" -n ss -Hltn | grep -qF 10.67.0.2:80; }
-	WAIT_S=60 wait_for listens
+	wait_for listens
 	grep -q bytes.test /etc/hosts || echo '10.67.0.2 bytes.test' >>/etc/hosts
 	low_policy 'jq=.network = {agents: {default: {access: "whitelisted", domains: ["bytes.test"], allowCidr: ["10.67.0.0/24"]}}}'
 	start --id net -- sh -c 'wget -q -O /dev/null http://bytes.test/two-mb && echo fetched; sleep 1000'
 	counted() { [ "$(stats_of net net_in_bytes)" -ge 2097152 ]; }
-	WAIT_S=60 wait_for counted || {
+	wait_for counted || {
 		sb logs net
 		sb stats --format json net
 		kill "$server" "$origin"
@@ -195,7 +195,7 @@ columns() { screen | LC_ALL=C.UTF-8 wc -L; }
 # Waits until a line of the screen matches.
 shows() {
 	on_screen() { screen | grep -qE -- "$1"; }
-	WAIT_S=60 wait_for on_screen "$1" || {
+	wait_for on_screen "$1" || {
 		screen
 		return 1
 	}
@@ -205,31 +205,31 @@ shows() {
 	start --id aaa -- sleep 1000
 	start --id zzz -- sh -c 'dd if=/dev/zero of=/tmp/f bs=1M count=10 2>/dev/null; sleep 1000'
 	filled() { [ "$(stats_of zzz disk_bytes)" -ge 10485760 ]; }
-	WAIT_S=60 wait_for filled
+	wait_for filled
 	term -f /dev/null new-session -d -x 130 -y 20 "env TERM=screen '$AQE' sandbox top --interval 300ms; echo status \$?; exec sleep 1000"
 	shows 'aqe sandbox top .* 2 running, 2 shown .* by cpu'
 	shows 'agentic-qe-default-aaa .*running'
 	term send-keys n
 	shows 'by name'
 	first_is() { screen | grep -m1 -o 'default-[az]*' | grep -qx "default-$1"; }
-	WAIT_S=60 wait_for first_is aaa
+	wait_for first_is aaa
 	term send-keys d
 	shows 'by disk'
-	WAIT_S=60 wait_for first_is zzz
+	wait_for first_is zzz
 	# the picture fits: the heading stays in the third line
 	term resize-window -x 60 -y 10
 	narrow() { [ "$(screen | sed -n 3p | cut -c1-6 | tr -d ' >')" = AGENT ] && [ "$(columns)" -le 60 ]; }
-	WAIT_S=60 wait_for narrow
+	wait_for narrow
 	shows '^.?zzz +running .* 10.* MB'
 	term resize-window -x 20 -y 5
 	small() { [ "$(columns)" -le 20 ] && screen | grep -q 'aqe sandbox top'; }
-	WAIT_S=60 wait_for small
+	wait_for small
 	term resize-window -x 130 -y 20
 	shows 'by disk'
 	# the first one is chosen: zzz
 	term send-keys s
 	gone() { ! sb list | grep 'default-zzz' | grep -q running; }
-	WAIT_S=60 wait_for gone
+	wait_for gone
 	shows ' 1 running, 1 shown'
 	term send-keys q
 	shows '^status 0'
