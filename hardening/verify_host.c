@@ -269,6 +269,9 @@ static void check_root(struct hard_verifier *v)
 	else if (stat("/", &host) == 0 && st.st_dev == host.st_dev && st.st_ino == host.st_ino)
 		hard_report_fail(v->r, HARD_READONLY_ROOTFS, at, NULL, "the container's own root",
 				 "the root of the host");
+	else if (is_kernel_fs(fd))
+		hard_report_fail(v->r, HARD_READONLY_ROOTFS, at, NULL, "a file system with files",
+				 "%s, on a file system of the kernel", hard_verify_quote(v, path));
 }
 
 /* ---- all of them ---- */

@@ -32,7 +32,8 @@
 		  "sha256:HEX of an image in the store; with --engine podman or docker: its own "  \
 		  "name",                                                                          \
 		  SHIM_SB_IMAGE },                                                                 \
-		{ "rootfs", 0, "DIR", "a root folder instead of an image", SHIM_SB_ROOTFS },       \
+		{ "rootfs", 0, "DIR",                                                              \
+		  "a root folder instead of an image; 'digest' is to be waived", SHIM_SB_ROOTFS }, \
 		{ "engine", 0, "ENGINE", "oci (default: no engine), podman, docker",               \
 		  SHIM_SB_ENGINE },                                                                \
 		{ "cpus", 0, "N", "CPUs, such as 0.5; at most the type's", SHIM_SB_CPUS },         \

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -18,6 +19,7 @@
 #include "shim/sandbox/engine.h"
 #include "shim/sandbox/image.h"
 #include "shim/sandbox/logs.h"
+#include "shim/sandbox/rootfs.h"
 #include "shim/sandbox/runtime_call.h"
 #include "shim/sandbox/spec.h"
 
@@ -155,6 +157,22 @@ static int resolve(struct aqe_arena *a, struct shim_plan *p, const struct shim_i
 	return p->user ? 0 : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
 }
 
+/* The user's spelling of it is made canonical here, once. */
+static int judge_rootfs(struct aqe_arena *a, const struct shim_place *place, struct shim_plan *p,
+			struct aqe_err *e)
+{
+	AQE_AUTO_FREE char *path = realpath(p->rootfs, NULL);
+	AQE_AUTO_FD int fd = -1;
+
+	if (!path)
+		return aqe_err_set(e, errno == ENOENT ? AQE_E_ABSENT : AQE_E_SYS, errno,
+				   "--rootfs '%.200s'", p->rootfs);
+	p->rootfs = aqe_arena_dup(a, path);
+	if (!p->rootfs)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
+	return shim_rootfs_is_foreign(place, p) ? shim_rootfs_open(place, p->rootfs, &fd, e) : 0;
+}
+
 static int prepare(struct aqe_arena *a, const struct shim_place *place, struct shim_plan *p,
 		   struct aqe_err *e)
 {
@@ -177,6 +195,10 @@ static int prepare(struct aqe_arena *a, const struct shim_place *place, struct s
 			return rc;
 		p->rootfs = img.rootfs;
 		p->image_id = aqe_arena_dup(a, img.id);
+	} else {
+		rc = judge_rootfs(a, place, p, e);
+		if (rc < 0)
+			return rc;
 	}
 	return resolve(a, p, &img, e);
 }
@@ -190,21 +212,52 @@ static int make_pipe(struct shim_box *b, const char *name, struct aqe_err *e)
 	return 0;
 }
 
+/* Where the bundle is: in the sandbox's own folder; but that of a user's root folder where the
+ * container's root, another user outside, can reach what is mounted in it. */
+static const char *bundle_path(const struct shim_box *b)
+{
+	return shim_rootfs_is_foreign(b->place, &b->plan)
+		       ? aqe_arena_fmt(b->arena, "%s/" SHIM_ROOTFS_BUNDLES "/%s", b->place->path,
+				       b->name)
+		       : aqe_arena_fmt(b->arena, "%s/" BUNDLE, b->path);
+}
+
+static int open_bundle(struct shim_box *b, int *ret, struct aqe_err *e)
+{
+	AQE_AUTO_FD int bundles = -1, bundle = -1, point = -1;
+	int rc;
+
+	if (!shim_rootfs_is_foreign(b->place, &b->plan))
+		return aqe_fs_ensure_dir(b->fd, BUNDLE, 0700, ret, e);
+	rc = aqe_fs_ensure_dir(b->place->fd, SHIM_ROOTFS_BUNDLES, 0711, &bundles, e);
+	if (rc == 0)
+		rc = aqe_fs_ensure_dir(bundles, b->name, 0711, &bundle, e);
+	if (rc == 0)
+		rc = aqe_fs_ensure_dir(bundle, SHIM_ROOTFS_POINT, 0711, &point, e);
+	if (rc == 0)
+		*ret = AQE_TAKE_FD(bundle);
+	return rc;
+}
+
 static int write_bundle(struct shim_box *b, struct aqe_err *e)
 {
 	AQE_AUTO_BUF struct aqe_buf doc = AQE_BUF_INIT(OCI_DOC_LIMITS.bytes);
-	AQE_AUTO_FD int fd = -1;
-	const struct shim_plan *p = &b->plan;
+	AQE_AUTO_FD int fd = -1, root = -1;
+	struct shim_plan p = b->plan;
 	struct shim_spec_user user = { 0, 0 };
-	AQE_AUTO_FD int root = -1;
-	int rc = open_root(p, &root, e);
+	int rc = open_root(&p, &root, e);
 
 	if (rc == 0)
-		rc = shim_spec_user(root, p->user, &user, e);
+		rc = shim_spec_user(root, p.user, &user, e);
+	if (rc == 0 && shim_rootfs_is_foreign(b->place, &p)) {
+		p.rootfs = aqe_arena_fmt(b->arena, "%s/" SHIM_ROOTFS_POINT, bundle_path(b));
+		if (!p.rootfs)
+			rc = aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
+	}
 	if (rc == 0)
-		rc = shim_spec_make(p, &p->args, &p->env, &user, &doc, e);
+		rc = shim_spec_make(&p, &p.args, &p.env, &user, &doc, e);
 	if (rc == 0)
-		rc = aqe_fs_ensure_dir(b->fd, BUNDLE, 0700, &fd, e);
+		rc = open_bundle(b, &fd, e);
 	if (rc == 0)
 		rc = aqe_fs_write_file(fd, "config.json", 0600, doc.p, doc.len, e);
 	return rc;
@@ -249,7 +302,7 @@ static int call_create(struct shim_box *b, struct aqe_err *e)
 {
 	struct aqe_proc_opts o = AQE_PROC_OPTS_INIT;
 	struct words w = { .n = 0 };
-	const char *bundle = aqe_arena_fmt(b->arena, "%s/" BUNDLE, b->path);
+	const char *bundle = bundle_path(b);
 	const char *pid_file = aqe_arena_fmt(b->arena, "%s/" PID_FILE, b->path);
 	int rc;
 
@@ -285,10 +338,24 @@ static int simple(struct shim_box *b, const char *verb, const char *option, cons
 	return quiet(b, &w, NULL, e);
 }
 
+/* The user's root folder is mounted for this process and the runtime's calls only. */
+static int show_root(struct shim_box *b, struct aqe_err *e)
+{
+	const char *point;
+
+	if (!shim_rootfs_is_foreign(b->place, &b->plan))
+		return 0;
+	point = aqe_arena_fmt(b->arena, "%s/" SHIM_ROOTFS_POINT, bundle_path(b));
+	return point ? shim_rootfs_show(b->place, b->plan.rootfs, point, e)
+		     : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
+}
+
 static int start(struct shim_box *b, struct aqe_err *e)
 {
-	int rc = call_create(b, e);
+	int rc = show_root(b, e);
 
+	if (rc == 0)
+		rc = call_create(b, e);
 	if (rc < 0)
 		return rc;
 	rc = simple(b, "start", NULL, NULL, e);
@@ -366,7 +433,16 @@ static int stop(struct shim_box *b, uint32_t grace_ms, struct aqe_err *e)
 
 static int destroy(struct shim_box *b, struct aqe_err *e)
 {
-	return stop(b, 0, e);
+	AQE_AUTO_FD int bundles = -1;
+	int rc = stop(b, 0, e);
+
+	if (rc < 0 || !shim_rootfs_is_foreign(b->place, &b->plan))
+		return rc;
+	rc = aqe_fs_open_beneath(b->place->fd, SHIM_ROOTFS_BUNDLES, O_RDONLY | O_DIRECTORY, 0,
+				 &bundles, e);
+	if (rc == AQE_E_ABSENT)
+		return 0;
+	return rc < 0 ? rc : aqe_fs_remove_tree(bundles, b->name, e);
 }
 
 /* ---- the rest ---- */

@@ -3,6 +3,7 @@
  * XDG_DATA_HOME or ~/.local/share for others; or AQE_DATA_DIR):
  *   store/HEX/          an unpacked image: config.json, manifest.json, rootfs/
  *   sandboxes/NAME/     plan.json, want.json, state.json, log, pipes
+ *   roots/NAME/         the bundle of a sandbox of --rootfs
  *   supervisor/ID.json  failure counts
  *   events.jsonl        what happened */
 #ifndef AQE_SANDBOX_PLACE_H

@@ -34,9 +34,13 @@ setup_file() {
 	# of this file's run with another low-level runtime
 	find /var/lib/aqe-shim -name 'events.jsonl*' -delete 2>/dev/null || :
 	make_layout >>"$AQE_TMP/pinned"
-	write_policy jq='.images[].types = ["default", "qe-test-writer"]'
+	own_policy
 }
-teardown() { sb destroy-all >/dev/null; }
+teardown() {
+	sb destroy-all >/dev/null
+	own_policy
+}
+own_policy() { write_policy jq='.images[].types = ["default", "qe-test-writer"]'; }
 
 @test "run, list, logs, exec, health, stop, rm" {
 	sb run -d --type qe-test-writer --id one --image "oci:$AQE_TMP/layout" -- sh -c 'echo "hi $AGENT_ID $AGENT_TYPE"; exec sleep 1000'
@@ -113,6 +117,68 @@ teardown() { sb destroy-all >/dev/null; }
 	run env DOCKER_HOST=unix:///no/such "$AQE" sandbox create --engine docker --image x
 	assert_status 1
 	assert_has docker
+}
+
+@test "--rootfs: a folder of the user's own runs as hardened as an image, and stays as it is" {
+	local root=/srv/aqe-root before pid
+	low_policy # a folder is no image that could be pinned
+	rm -rf "$root"
+	cp -a "$AQE_TMP/rootfs" "$root"
+	before=$(find "$root" -printf '%p %m %U %T@\n' | sort)
+	run sb run --engine oci --rootfs "$root/../aqe-root" --id probe -- probe
+	assert_status 0
+	assert_line "CapBnd: 0000000000000000"
+	assert_line "NoNewPrivs: 1"
+	assert_line "Seccomp: 2"
+	assert_line "uid_map: 0 100000 65536;"
+	assert_line "ifaces:lo "
+	assert_line rootfs=readonly
+	assert_line tmp=writable
+	assert_match '^mount / root ro,nosuid,nodev'
+	# it can be started again, and entered; the host never sees the mount
+	sb run -d --rootfs "$root" --id again -- sleep 1000
+	sb stop -f again
+	sb start again
+	[ "$(sb exec again -- id -u)" = 1000 ]
+	pid=$(sb inspect again | jq '.[0].state.pid')
+	grep -q " $root / " "/proc/$pid/mountinfo"
+	[ "$(grep -c "$root" /proc/self/mountinfo || :)" = 0 ]
+	sb rm -f again
+	[ ! -e "/proc/$pid" ]
+	sb rm probe
+	[ -z "$(ls -A /var/lib/aqe-shim/roots)" ]
+	[ "$(find "$root" -printf '%p %m %U %T@\n' | sort)" = "$before" ]
+}
+
+@test "--rootfs: what could be exchanged, or shows more than a root, is refused; what changed since too" {
+	local root=/srv/aqe-root
+	rm -rf "$root"
+	cp -a "$AQE_TMP/rootfs" "$root"
+	run sb create --rootfs / -- true
+	assert_status 1
+	assert_has "the root of the host"
+	chmod 777 "$root"
+	run sb create --rootfs "$root" -- true
+	assert_status 1
+	assert_has "others than its owner may write"
+	chmod 755 "$root"
+	low_policy jq='.mounts = [{source: "/srv", destination: "/workspace"}]'
+	run sb create --rootfs "$root" -- true
+	assert_status 1
+	assert_has "a mount of the policy"
+	low_policy
+	sb create --rootfs "$root" --id late -- true
+	python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$root/run/engine.sock"
+	run sb start late
+	assert_status 1
+	assert_has "a socket: 'run/engine.sock'"
+	# a folder is no pinned image: without a waiver the policy says no
+	rm "$root/run/engine.sock"
+	own_policy
+	run sb run --rootfs "$root" --id unpinned -- true
+	assert_status 1
+	assert_has "refused: digest"
+	rm -rf "$root"
 }
 
 # The original's own assertions (SB-01 to SB-14), in our terms; those on plans, sizes and types are

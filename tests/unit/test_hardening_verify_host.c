@@ -228,6 +228,8 @@ START_TEST(root__real_directory)
 	expect("readonly_rootfs", "link");
 	rw_edit(doc, "/root/path", "\"/\"");
 	expect("readonly_rootfs", "the host");
+	rw_edit(doc, "/root/path", "\"/proc\"");
+	expect("readonly_rootfs", "a file system of the kernel");
 }
 END_TEST
 
