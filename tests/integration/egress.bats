@@ -163,14 +163,6 @@ export -f web
 	in_lab body
 }
 
-@test "200 services at once, each with a policy and a network of its own: no crosstalk, bounded, gone with theirs" {
-	body() {
-		lab_origin 10.66.0.2 80 http
-		PYTHONDONTWRITEBYTECODE=1 python3 "$HERE/crowd.py" "$LAB" "$EGRESS" 200
-	}
-	in_lab body
-}
-
 @test "load: slow clients and floods at each front end: HTTP, SOCKS, TLS, Host, DNS" {
 	body() {
 		lab_policy '"limits":{"headerMs":2000}'

@@ -186,7 +186,7 @@ def main():
     before = spaces()
     start = time.time()
     lab.each(Box.start)
-    lab.wait("start", "ready", 60)
+    lab.wait("start", "ready", 120)
     print("%d containers started in %.1f s" % (lab.n, time.time() - start))
     groups = services()
     pss = sum(pss_kb(p) for g in groups.values() for p in g)
@@ -195,7 +195,7 @@ def main():
     start = time.time()
     for box in lab.boxes:
         os.kill(box.pid, signal.SIGUSR1)
-    lab.wait("answers", "done", 120)
+    lab.wait("answers", "done", 240)
     print("4 requests each in %.1f s" % (time.time() - start))
     for box in lab.boxes:
         check_answers(box)
