@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The egress service behind an HTTP proxy: a real one (tinyproxy, with a password), and one that
-# behaves as it should not.
+# The egress service behind an HTTP proxy: real ones (tinyproxy and squid, with a password), and one
+# that behaves as it should not.
 
 bats_require_minimum_version 1.5.0
 setup_file() {
@@ -15,7 +15,7 @@ in_lab() {
 	export LAB=$BATS_TEST_TMPDIR
 	: >"$LAB/origin.jsonl"
 	# shellcheck disable=SC2163 # the function whose name it holds
-	export -f "$1" proxied
+	export -f "$1" proxied real
 	run timeout 120 unshare -n -m --fork --pid --mount-proc --kill-child bash -c '
 		set -eu
 		. "$ROOT/tests/integration/egress/lab.bash"
@@ -42,9 +42,7 @@ proxied() {
 	mv "$LAB/policy.new" "$LAB/policy.json"
 }
 
-real() {
-	ask() { curl -sS --max-time 30 -x http://127.0.0.1:3128 -o "$LAB/got" -w "$1 %{http_code}\n" "$2" 2>&1 || :; }
-	lab_origin 10.66.0.2 80 http 10.66.0.3 80 http 10.66.0.2 443 echo
+behind_tinyproxy() {
 	cat >"$LAB/tinyproxy.conf" <<-C
 		Port 8888
 		Listen 10.66.0.4
@@ -56,6 +54,39 @@ real() {
 		ConnectPort 443
 	C
 	lab_in_origin tinyproxy -d -c "$LAB/tinyproxy.conf" >/dev/null 2>&1 &
+	real "$LAB/tinyproxy.log"
+}
+
+behind_squid() {
+	local d=/dev/shm/squid # its user's, and its segments go with the mount
+	mount -t tmpfs -o mode=1777 shm /dev/shm
+	install -d -o proxy "$d"
+	printf 'agent:%s\n' "$(openssl passwd -apr1 secret-word)" >"$d/users"
+	cat >"$LAB/squid.conf" <<-C
+		http_port 10.66.0.4:8888
+		auth_param basic program /usr/lib/squid/basic_ncsa_auth $d/users
+		auth_param basic children 1
+		acl known proxy_auth REQUIRED
+		http_access allow known
+		http_access deny all
+		cache deny all
+		cache_mem 8 MB
+		pid_filename none
+		access_log stdio:$d/log
+		cache_log $d/cache.log
+		coredump_dir $d
+		visible_hostname upstream
+		pinger_enable off
+		max_filedescriptors 1024
+	C
+	lab_in_origin squid -N -f "$LAB/squid.conf" >"$LAB/squid.out" 2>&1 &
+	real $d/log || { tail -n 20 $d/cache.log "$LAB/squid.out"; return 1; }
+}
+
+# real LOG: what passes a proxy at 10.66.0.4:8888 that wants agent:secret-word and writes LOG
+real() {
+	ask() { curl -sS --max-time 30 -x http://127.0.0.1:3128 -o "$LAB/got" -w "$1 %{http_code}\n" "$2" 2>&1 || :; }
+	lab_origin 10.66.0.2 80 http 10.66.0.3 80 http 10.66.0.2 443 echo
 	lab_wait 'lab_in_origin ss -Hltn | grep -qF 10.66.0.4:8888'
 	echo agent:secret-word >"$LAB/key"
 	chmod 600 "$LAB/key"
@@ -83,12 +114,13 @@ print("tunnel", status, f.read(7))'
 	proxied "{\"address\":\"10.66.0.4:8888\",\"credentialFile\":\"$LAB/key\"}"
 	"$EGRESS" --type qe-lab --policy "$LAB/policy.json" --listen 127.0.0.1:3128 --audit-lines "$LAB/audit.jsonl" 2>&1 || :
 	jq -r 'select(.phase == "close") | "row \(.host) \(.address) \(.reason)"' "$LAB/audit.jsonl"
-	! grep -E 'evil|169\.254' "$LAB/tinyproxy.log" || echo "asked of the proxy"
+	grep -c allowed.test "$1" | sed 's/^[1-9].*/logged/'
+	! grep -E 'evil|169\.254' "$1" || echo "asked of the proxy"
 	! grep -r secret-word "$LAB/audit.jsonl" "$LAB/egress.err" || echo "seen"
 }
 
-@test "through tinyproxy with a password: decisions stay ours" {
-	in_lab real
+decisions_stay_ours() {
+	has "logged"
 	has "allowed 200"
 	has "origin 10.66.0.2"
 	has "denied 403"
@@ -101,6 +133,16 @@ print("tunnel", status, f.read(7))'
 	grep -q "others may read it" <<<"$output"
 	run grep -cx -e seen -e "asked of the proxy" <<<"$output"
 	[ "$output" = 0 ]
+}
+
+@test "through tinyproxy with a password: decisions stay ours" {
+	in_lab behind_tinyproxy
+	decisions_stay_ours
+}
+
+@test "through squid with a password: decisions stay ours" {
+	in_lab behind_squid
+	decisions_stay_ours
 }
 
 odd() {

@@ -38,7 +38,7 @@ lab_in_origin() { nsenter -t "$LAB_ORIGIN" -n "$@"; }
 
 lab_wait() {
 	local _
-	for _ in $(seq 100); do
+	for _ in $(seq 400); do
 		if eval "$1"; then return 0; fi
 		sleep 0.05
 	done
