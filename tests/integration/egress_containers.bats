@@ -78,6 +78,7 @@ egress_policy() { usual_policy "jq=.mounts = $MOUNTS | $NETWORK ${1:+| $1}"; }
 
 setup_file() {
 	engine_start
+	install -m 755 "$(dirname "$AQE_SHIM")/aqe" "$AQE_TMP/bin/aqe"
 	origin_start
 	clients_image
 	egress_policy
@@ -89,6 +90,9 @@ teardown_file() {
 
 # shellcheck disable=SC2046 # none or one word
 client() { hard_run --rm $(own_hosts) localhost/clients "$@"; }
+cli() {
+	if [ "$AQE_ENGINE" = podman-user ]; then as_user "$AQE_TMP/bin/aqe" "$@"; else "$AQE_TMP/bin/aqe" "$@"; fi
+}
 SERVICE='^(aqe-)?egress' # keeper, worker, dialer
 services() { pgrep "$SERVICE" | wc -l; }
 
@@ -148,6 +152,52 @@ time.sleep(600)' "$out" 3>&- 4>&- &
 	[ ! -s "$AQE_TMP/origin.jsonl" ]
 }
 
+# Asks for NAME.denied.test and, after all of that, for NAME.wild.test by every front end.
+asker() {
+	cat <<-'S'
+		p=http://127.0.0.1:3128
+		ask() { w=$1; shift; echo "$w $(curl -sk -m 60 -o /dev/null -w '%{http_code} %{http_connect}' "$@")"; }
+		for d in denied wild; do
+			ask $d-http -x $p http://http.$d.test/
+			ask $d-connect -x $p https://connect.$d.test/
+			ask $d-socks --socks5-hostname 127.0.0.1:1080 http://socks.$d.test/
+			ask $d-sni --noproxy '*' --resolve sni.$d.test:443:127.66.0.1 https://sni.$d.test/
+			ask $d-host --noproxy '*' --resolve host.$d.test:80:127.66.0.1 http://host.$d.test/
+			echo "$d-stub $(getent ahostsv4 stub.$d.test | cut -d' ' -f1 | sort -u)"
+		done
+	S
+}
+
+@test "U35: denied names cause no DNS packet on any interface of the host, allowed ones do" {
+	local pid=
+	cp /etc/resolv.conf "$AQE_TMP/resolv.conf"
+	# nobody answers there: a question is what counts
+	printf 'nameserver 10.66.0.2\noptions timeout:1 attempts:1\n' >/etc/resolv.conf
+	rm -f "$AQE_TMP/ready"
+	python3 "$BATS_TEST_DIRNAME/egress/capture.py" "$AQE_TMP/dns" >"$AQE_TMP/ready" 3>&- 4>&- &
+	pid=$!
+	wait_for grep -q ready "$AQE_TMP/ready"
+	run client sh -c "$(asker)"
+	cat "$AQE_TMP/resolv.conf" >/etc/resolv.conf
+	wait_for grep -q host.wild.test "$AQE_TMP/dns"
+	kill "$pid"
+	assert_status 0
+	assert_line "denied-http 403 000"
+	assert_line "denied-connect 000 403"
+	assert_line "denied-host 403 000"
+	assert_line "denied-stub "
+	assert_line "wild-http 502 000"
+	assert_line "wild-connect 000 502"
+	assert_line "wild-stub 127.66.0.1"
+	run cat "$AQE_TMP/dns"
+	# the allowed ones were asked for, on their way to the name server: all but the stub's own answer
+	for pid in http connect socks sni host; do
+		assert_match "^egv0 out .*[.]$pid[.]wild[.]test[.]"
+	done
+	refute_has stub
+	refute_has denied
+}
+
 @test "U36: curl, wget, git, python, pip, npm, node, Go, Java: allowed and denied, with proxy variables and without" {
 	: >"$AQE_TMP/origin.jsonl"
 	run client sh /opt/clients/clients.sh /opt/clients/clients.tsv
@@ -189,19 +239,36 @@ time.sleep(600)' "$out" 3>&- 4>&- &
 	assert_no_leaks
 }
 
-@test "killed workers come back; after the fifth time the container has no way out" {
-	run shim run -d --name eg $(own_hosts) $(user_ns) localhost/clients sleep 200
+none_left() { [ "$(services)" = 0 ]; }
+# reasons: those of the service's own events since, one a line
+reasons() { cli audit list --since all --kind system --format jsonl | tail -n +$(($1 + 1)) | jq -r .reason; }
+recorded() { [ "$(reasons "$1" | grep -cx "$2")" = "$3" ]; }
+
+@test "a worker killed four times comes back and tunnels work; the fifth time closes, and the audit has it" {
+	local i before worker
+	export WAIT_S=60
+	before=$(reasons 0 | wc -l)
+	run shim run -d --name eg $(own_hosts) $(user_ns) localhost/clients sleep 400
 	assert_status 0
-	local i
-	for i in 1 2 3 4 5; do
-		wait_for test "$(services)" = 3
-		wait_for engine exec eg curl -sf --max-time 5 http://allowed.test/
-		kill -KILL "$(pgrep -n "$SERVICE")"
-		[ "$i" = 5 ] || wait_for engine exec eg curl -sf --max-time 5 http://allowed.test/
+	for i in 1 2 3 4; do
+		wait_for engine exec eg curl -sf --max-time 20 $TLS https://allowed.test/
+		worker=$(pgrep -x egress-worker)
+		kill -KILL "$worker"
+		wait_for recorded "$before" worker_ended "$i"
+		wait_for recorded "$before" worker_restarted "$i"
 	done
-	wait_for test "$(services)" = 0
-	run engine exec eg curl -sS --max-time 5 http://allowed.test/
+	run engine exec eg curl -sf --max-time 20 $TLS https://allowed.test/
+	assert_has "tls 10.66.0.2"
+	! recorded "$before" closed_after_crashes 1
+	kill -KILL "$(pgrep -x egress-worker)"
+	wait_for none_left
+	wait_for recorded "$before" closed_after_crashes 1
+	run cli audit list --since all --kind system --reverse --limit 2 # then: stopped
+	assert_match "system +refused .*closed_after_crashes"
+	run engine exec eg curl -sS --max-time 20 http://allowed.test/
 	assert_has "Failed to connect to 127.0.0.1 port 3128"
+	run engine exec eg curl -sS --max-time 20 --noproxy '*' http://allowed.test/
+	assert_has "Could not resolve host"
 	engine_clean
 }
 
