@@ -64,7 +64,7 @@ teardown_file() {
 @test "two hundred containers at once: each reaches its own host only, its rows carry its agent, nothing stays" {
 	run timeout 600 python3 "$MANY" "$SHIM" "$(dirname "$AQE_SHIM")/aqe" "$AQE_LOW" "$AQE_TMP/many" $COUNT
 	assert_status 0
-	sed 's/^/# /' <<<"$output" >&3
+	printf '# %s\n' "${lines[@]}" >&3
 	# each origin was asked by its own container alone: by the proxy and by the stub
 	run jq -rs '[.[] | select(.head)] | group_by(.at) | map(length) | unique | @csv' "$AQE_TMP/many/origin.jsonl"
 	assert_line 2
