@@ -114,13 +114,17 @@ static void make_box(void)
 
 static void setup(void)
 {
+	/* what a root folder must have */
+	static const char *const ROOT[] = { "", "/proc", "/sys", "/dev", "/tmp", "/run" };
 	struct aqe_err e = AQE_ERR_INIT;
 	char path[128];
 
 	(void)snprintf(base, sizeof(base), "/tmp/aqe-monitor-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(base));
-	(void)snprintf(path, sizeof(path), "%s/rootfs", base);
-	ck_assert_int_eq(mkdir(path, 0755), 0);
+	for (size_t i = 0; i < AQE_COUNT(ROOT); i++) {
+		(void)snprintf(path, sizeof(path), "%s/rootfs%s", base, ROOT[i]);
+		ck_assert_int_eq(mkdir(path, 0755), 0);
+	}
 	(void)snprintf(path, sizeof(path), "%s/aqe-shim", base);
 	ck_assert_int_eq(setenv("AQE_SHIM", path, 1), 0);
 	/* the processes of a killed monitor come to us */
