@@ -57,9 +57,9 @@ SECURE_LINK := -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code -Wl,--as-need
 # what it loads, and a start does not pay for the dynamic linker.
 SHIM_LIBS := -lyajl_s -lseccomp -lcap -lmd -lsodium -lsqlite3 -lm -lpthread
 DYN_LIBS  := -lyajl -lseccomp -lcap -lmd -lsodium -lsqlite3 -lm -lpthread
-# aqe, and the tests of its parts; the linker leaves out what a program does not use. libcurl and
-# libarchive are loaded by need (shim/aqe/lazy.h).
-AQE_LIBS  := $(DYN_LIBS) -lhiredis -lssl -lcrypto
+# aqe, and the tests of its parts; the linker leaves out what a program does not use. libcurl,
+# libarchive and libssl are loaded by need (shim/core/lazy.h).
+AQE_LIBS  := $(DYN_LIBS) -lhiredis
 # Tests make archives.
 TEST_LIBS := $(AQE_LIBS) -larchive
 

@@ -50,7 +50,7 @@ struct cache_config {
 	const char *sqlite_path;
 	uint64_t sqlite_busy_timeout_ms;
 	struct cache_redis_opts redis;
-	struct cache_tls_opts redis_tls;
+	struct aqe_tls_opts redis_tls;
 	bool fallback; /* memory stands in while Redis is away; default true */
 	struct cache_upstream_config upstream;
 	bool has_upstream;

@@ -23,7 +23,7 @@
 
 struct cache_conn {
 	int fd;
-	struct cache_tls *tls;
+	struct aqe_tls *tls;
 	struct aqe_buf out; /* as it goes over the wire */
 	size_t sent;        /* of out */
 };
@@ -130,7 +130,7 @@ int cache_conn_open(const struct cache_conn_opts *o, int64_t deadline_ms, struct
 	rc = o->socket ? dial_unix(o->socket, deadline_ms, &c->fd, e)
 		       : dial_host(o, deadline_ms, &c->fd, e);
 	if (!rc && o->tls) {
-		rc = cache_tls_new(o->tls, &c->tls, e);
+		rc = aqe_tls_new(o->tls, &c->tls, e);
 		if (!rc)
 			rc = handshake(c, deadline_ms, e);
 	}
@@ -146,7 +146,7 @@ void cache_conn_close(struct cache_conn *c)
 {
 	if (!c)
 		return;
-	cache_tls_free(c->tls);
+	aqe_tls_free(c->tls);
 	aqe_buf_done(&c->out);
 	if (c->fd >= 0)
 		(void)close(c->fd); /* nothing is lost that anybody waits for */
@@ -212,7 +212,7 @@ static int move(struct cache_conn *c, int64_t deadline_ms, struct aqe_buf *b, st
 		aqe_buf_add(b, part, (size_t)rc);
 		return aqe_buf_ok(b, e);
 	}
-	return cache_tls_feed(c->tls, part, (size_t)rc, e);
+	return aqe_tls_feed(c->tls, part, (size_t)rc, e);
 }
 
 static int handshake(struct cache_conn *c, int64_t deadline_ms, struct aqe_err *e)
@@ -220,8 +220,8 @@ static int handshake(struct cache_conn *c, int64_t deadline_ms, struct aqe_err *
 	int rc, drained;
 
 	for (;;) {
-		rc = cache_tls_handshake(c->tls, e);
-		drained = cache_tls_drain(c->tls, &c->out, rc < 0 ? NULL : e);
+		rc = aqe_tls_handshake(c->tls, e);
+		drained = aqe_tls_drain(c->tls, &c->out, rc < 0 ? NULL : e);
 		if (rc < 0)
 			(void)send_some(c, NULL); /* so that the other side learns why */
 		if (rc != 0 || drained)
@@ -240,8 +240,8 @@ int cache_conn_send(struct cache_conn *c, const void *p, size_t n, struct aqe_er
 		aqe_buf_add(&c->out, p, n);
 		return aqe_buf_ok(&c->out, e);
 	}
-	rc = cache_tls_write(c->tls, p, n, e);
-	return rc ? rc : cache_tls_drain(c->tls, &c->out, e);
+	rc = aqe_tls_write(c->tls, p, n, e);
+	return rc ? rc : aqe_tls_drain(c->tls, &c->out, e);
 }
 
 int cache_conn_exchange(struct cache_conn *c, int64_t deadline_ms, struct aqe_buf *b,
@@ -256,9 +256,9 @@ int cache_conn_exchange(struct cache_conn *c, int64_t deadline_ms, struct aqe_bu
 	while (!rc && b->len == before) {
 		rc = move(c, deadline_ms, b, e);
 		if (!rc && c->tls)
-			rc = cache_tls_read(c->tls, b, e);
+			rc = aqe_tls_read(c->tls, b, e);
 		if (!rc && c->tls) /* TLS may have something to say by itself */
-			rc = cache_tls_drain(c->tls, &c->out, e);
+			rc = aqe_tls_drain(c->tls, &c->out, e);
 	}
 	return rc;
 }

@@ -6,15 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cache/tls.h"
 #include "shim/core/buf.h"
 #include "shim/core/err.h"
+#include "shim/core/tls.h"
 
 struct cache_conn_opts {
 	const char *socket; /* path of a unix socket; NULL = host and port */
 	const char *host;
 	uint16_t port;
-	const struct cache_tls_opts *tls; /* NULL = in clear */
+	const struct aqe_tls_opts *tls; /* NULL = in clear */
 };
 
 struct cache_conn;

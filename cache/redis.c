@@ -25,7 +25,7 @@
 struct redis {
 	struct aqe_arena *arena; /* of the strings in opts */
 	struct cache_redis_opts opts;
-	struct cache_tls_opts tls;
+	struct aqe_tls_opts tls;
 	char pattern[2 * CACHE_REDIS_PREFIX_MAX + 2]; /* for SCAN */
 	pthread_mutex_t lock;
 	pthread_cond_t freed; /* on CLOCK_MONOTONIC */
@@ -627,8 +627,8 @@ static const struct cache_store_ops OPS = {
 static int copy_strings(struct redis *r, const struct cache_redis_opts *o, struct aqe_err *e)
 {
 	const struct cache_conn_opts *at = &o->where.at;
-	static const struct cache_tls_opts CLEAR = { .ca_file = NULL };
-	const struct cache_tls_opts *tls = at->tls ? at->tls : &CLEAR;
+	static const struct aqe_tls_opts CLEAR = { .ca_file = NULL };
+	const struct aqe_tls_opts *tls = at->tls ? at->tls : &CLEAR;
 	struct {
 		const char *from;
 		const char **to;

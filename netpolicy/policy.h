@@ -77,6 +77,8 @@ struct netpol_type {
 struct netpol_cluster_conf {
 	const char *address; /* "host:port" or "/absolute/socket"; NULL: no cluster */
 	const char *username, *password_file;
+	bool tls;
+	const char *ca_file, *server_name; /* NULL: the system's authorities, the address's host */
 	unsigned db;
 	enum netpol_share share;
 	const char *prefix; /* of the keys, "aqe:" */

@@ -171,6 +171,13 @@ static struct aqe_json *emit_cluster(struct tree *t, const struct netpol_cluster
 	put_str(t, o, "address", c->address);
 	put_str(t, o, "username", c->username);
 	put_str(t, o, "passwordFile", c->password_file);
+	if (c->tls) {
+		struct aqe_json *tls = aqe_json_new_object(t->a);
+
+		put_str(t, tls, "caFile", c->ca_file);
+		put_str(t, tls, "serverName", c->server_name);
+		put(t, o, "tls", tls);
+	}
 	put_u64(t, o, "db", c->db);
 	put_str(t, o, "share", c->share == NETPOL_SHARE_AGENT ? "agent" : "type");
 	put_str(t, o, "prefix", c->prefix);

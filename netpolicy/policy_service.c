@@ -325,6 +325,29 @@ static int read_gateways(struct netpol_build *b, const struct aqe_json *v, struc
 
 /* ---- cluster, proxy ---- */
 
+static bool name_ok(const char *s)
+{
+	struct netpol_host host;
+
+	return netpol_host_parse(s, strlen(s), &host, NULL) && host.kind == NETPOL_HOST_NAME;
+}
+
+static int read_cluster_tls(const struct netpol_build *b, const struct aqe_json *v,
+			    struct netpol_cluster_conf *c, struct aqe_err *e)
+{
+	const struct text_row rows[] = {
+		{ "caFile", file_ok, "an absolute path", &c->ca_file },
+		{ "serverName", name_ok, "a host's name", &c->server_name },
+	};
+
+	if (!v)
+		return AQE_OK;
+	if (v->type != AQE_JSON_OBJECT || c->address[0] == '/')
+		return netpol_policy_fault(b, v, e, "wanted an object, and HOST:PORT as address");
+	c->tls = true;
+	return take_texts(b, v, rows, AQE_COUNT(rows), e);
+}
+
 static int read_cluster(struct netpol_build *b, const struct aqe_json *v, struct aqe_err *e)
 {
 	struct netpol_cluster_conf *c = &b->p->cluster;
@@ -361,7 +384,7 @@ static int read_cluster(struct netpol_build *b, const struct aqe_json *v, struct
 	if (on_error && on_error->text[0] == 'd')
 		c->on_store_error = NETPOL_STORE_DENY;
 	c->timeout_ms = (uint32_t)ms;
-	return AQE_OK;
+	return read_cluster_tls(b, aqe_json_get(v, "tls"), c, e);
 }
 
 static int read_proxy(struct netpol_build *b, const struct aqe_json *v, struct aqe_err *e)

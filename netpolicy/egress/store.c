@@ -25,6 +25,7 @@ enum state {
 	AWAY,       /* until the timer */
 	RESOLVING,  /* the name */
 	CONNECTING, /* to one of the addresses */
+	SHAKING,    /* hands, by TLS */
 	GREETING,
 	READY,
 	ASKING,
@@ -39,8 +40,11 @@ struct store {
 	struct netpol_timer link;   /* of the connection: its deadline, or the next try */
 	struct netpol_timer answer; /* deadline of the question */
 	enum state state;
-	struct aqe_buf out;
+	struct aqe_tls *tls; /* of this connection; NULL: in clear */
+	struct aqe_buf out;  /* to be said; with TLS before */
+	struct aqe_buf wire; /* and after it */
 	size_t sent;
+	char name[NETPOL_HOST_MAX + 1]; /* of the address */
 	struct netpol_addr addrs[NETPOL_RESOLVE_ADDRS];
 	size_t n_addrs, next_addr;
 	uint16_t port;
@@ -91,7 +95,10 @@ static void hang_up(struct store *s)
 		(void)close(s->server.fd); /* nothing on it is wanted any more */
 		s->server.fd = -1;
 	}
+	aqe_tls_free(s->tls);
+	s->tls = NULL;
 	aqe_buf_clear(&s->out);
+	aqe_buf_clear(&s->wire);
 	s->sent = 0;
 }
 
@@ -119,10 +126,29 @@ static void lost(struct store *s, const char *why)
 	reply(s, NETPOL_SPENT_AWAY, 0);
 }
 
+/* What is to be said becomes what is to be sent; the buffer of that, NULL when it is lost. */
+static struct aqe_buf *seal(struct store *s)
+{
+	struct aqe_err e = AQE_ERR_INIT;
+	int rc;
+
+	if (!s->tls)
+		return &s->out;
+	rc = aqe_tls_write(s->tls, s->out.p, s->out.len, &e); /* nothing before the greeting */
+	if (rc == 0)
+		rc = aqe_tls_drain(s->tls, &s->wire, &e);
+	aqe_buf_clear(&s->out);
+	if (rc < 0)
+		lost(s, e.text);
+	return rc < 0 ? NULL : &s->wire;
+}
+
 static void flush(struct store *s)
 {
-	while (s->sent < s->out.len) {
-		ssize_t n = send(s->server.fd, s->out.p + s->sent, s->out.len - s->sent,
+	struct aqe_buf *b = seal(s);
+
+	while (b && s->sent < b->len) {
+		ssize_t n = send(s->server.fd, b->p + s->sent, b->len - s->sent,
 				 MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
@@ -133,7 +159,9 @@ static void flush(struct store *s)
 			return;
 		s->sent += (size_t)n;
 	}
-	aqe_buf_clear(&s->out);
+	if (!b)
+		return;
+	aqe_buf_clear(b);
 	s->sent = 0;
 }
 
@@ -199,9 +227,48 @@ static bool listen_to(struct store *s)
 	return s->server.fd >= 0;
 }
 
-static void hear(struct store *s)
+static void greet(struct store *s);
+
+/* Goes on with the handshake; the greeting follows it. */
+static void shake(struct store *s)
 {
 	struct aqe_err e = AQE_ERR_INIT;
+	int rc = aqe_tls_handshake(s->tls, &e);
+
+	if (rc < 0)
+		lost(s, e.text);
+	else if (rc == 1)
+		greet(s);
+	else
+		flush(s);
+}
+
+/* Bytes of the server, with or without TLS around them; may lose the connection. */
+static void take(struct store *s, const char *p, size_t n)
+{
+	AQE_AUTO_BUF struct aqe_buf clear = AQE_BUF_INIT(OUT_MAX);
+	struct aqe_err e = AQE_ERR_INIT;
+	int rc = s->tls ? aqe_tls_feed(s->tls, p, n, &e) : 0;
+
+	if (rc == 0 && s->state == SHAKING)
+		shake(s);
+	if (rc == 0 && (s->server.fd < 0 || s->state == SHAKING))
+		return;
+	if (rc == 0 && s->tls) {
+		rc = aqe_tls_read(s->tls, &clear, &e);
+		p = aqe_buf_str(&clear);
+		n = clear.len;
+	}
+	if (rc == 0 && n > 0)
+		rc = netpol_cluster_feed(s->cluster, p, n, &e);
+	if (rc < 0)
+		lost(s, e.text);
+	else if (s->tls)
+		flush(s); /* what TLS has to say by itself */
+}
+
+static void hear(struct store *s)
+{
 	char part[4096];
 	ssize_t n;
 
@@ -213,9 +280,9 @@ static void hear(struct store *s)
 			return;
 		if (n <= 0)
 			lost(s, n == 0 ? "the server closed the connection" : strerror(errno));
-		else if (netpol_cluster_feed(s->cluster, part, (size_t)n, &e) < 0)
-			lost(s, e.text);
-	} while (s->server.fd >= 0 && listen_to(s));
+		else
+			take(s, part, (size_t)n);
+	} while (s->server.fd >= 0 && (s->state == SHAKING || listen_to(s)));
 }
 
 static void greet(struct store *s)
@@ -227,6 +294,18 @@ static void greet(struct store *s)
 		lost(s, e.text);
 	else
 		flush(s);
+}
+
+static void begin_tls(struct store *s)
+{
+	const char *name = s->o->server_name ? s->o->server_name : s->name;
+	struct aqe_err e = AQE_ERR_INIT;
+
+	s->state = SHAKING;
+	if (aqe_tls_like(s->o->tls, name, &s->tls, &e) < 0)
+		lost(s, e.text);
+	else
+		shake(s);
 }
 
 /* ---- connecting ---- */
@@ -249,7 +328,10 @@ static void on_server(struct netpol_watch *w, uint32_t events)
 	if (getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &sys, &n) < 0)
 		sys = errno;
 	if (sys == 0 && (events & EPOLLOUT)) {
-		greet(s);
+		if (s->o->tls)
+			begin_tls(s);
+		else
+			greet(s);
 	} else if (sys != 0) {
 		hang_up(s);
 		try_next(s);
@@ -342,6 +424,9 @@ static void look_up(struct store *s)
 		lost(s, "its address is none");
 		return;
 	}
+	(void)snprintf(s->name, sizeof(s->name), "%s", host.text);
+	if (host.kind == NETPOL_HOST_LITERAL) /* without brackets */
+		netpol_addr_format(&host.addr, s->name);
 	s->state = RESOLVING;
 	if (host.kind == NETPOL_HOST_LITERAL) {
 		s->addrs[0] = host.addr;
@@ -444,7 +529,7 @@ int netpol_store_run(const struct netpol_store_opts *o, struct aqe_err *e)
 	if (!s)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the shared limiter");
 	s->o = o;
-	s->out.max = OUT_MAX;
+	s->out.max = s->wire.max = OUT_MAX;
 	s->server.fd = -1;
 	s->link.fn = on_link;
 	s->answer.fn = on_answer;
@@ -462,7 +547,9 @@ int netpol_store_run(const struct netpol_store_opts *o, struct aqe_err *e)
 	}
 	if (s->server.fd >= 0)
 		(void)close(s->server.fd); /* the process ends */
+	aqe_tls_free(s->tls);
 	aqe_buf_done(&s->out);
+	aqe_buf_done(&s->wire);
 	netpol_cluster_free(s->cluster);
 	netpol_resolver_free(s->resolver);
 	netpol_loop_free(s->loop);

@@ -14,6 +14,7 @@
 #include "netpolicy/egress/loop.h"
 #include "netpolicy/egress/wire.h"
 #include "netpolicy/policy.h"
+#include "shim/core/tls.h"
 
 enum {
 	NETPOL_STORE_CONNECT_MS = 2000, /* to look up, connect, greet */
@@ -26,6 +27,9 @@ typedef void netpol_say_fn(void *self, const char *line);
 struct netpol_store_opts {
 	int worker, keeper;  /* channels; both owned from here on */
 	const char *address; /* "host:port" or "/path" */
+	/* TLS is made like this one, whose files were read already; NULL: in clear */
+	const struct aqe_tls *tls;
+	const char *server_name; /* that its certificate must have; NULL: the address's host */
 	struct netpol_cluster_opts cluster;
 	uint32_t timeout_ms;
 	netpol_say_fn *say; /* when it is lost and when it is back */

@@ -28,11 +28,12 @@
 /* Everything the process goes by. */
 struct wanted {
 	char address[512], username[NETPOL_CLUSTER_KEY_MAX], prefix[NETPOL_CLUSTER_KEY_MAX];
-	char key[NETPOL_CLUSTER_KEY_MAX], password_file[4096];
+	char key[NETPOL_CLUSTER_KEY_MAX], password_file[4096], ca_file[4096];
+	char server_name[NETPOL_HOST_MAX + 1];
 	struct netpol_rate rate;
 	unsigned db;
 	uint32_t timeout_ms;
-	bool strict;
+	bool strict, tls;
 };
 
 struct netpol_store_keep {
@@ -94,10 +95,13 @@ static bool read_wanted(const struct netpol_store_keep *s, const struct netpol_p
 	ret->db = c->db;
 	ret->timeout_ms = c->timeout_ms;
 	ret->strict = c->on_store_error == NETPOL_STORE_DENY;
+	ret->tls = c->tls;
 	if (copy(ret->address, sizeof(ret->address), c->address) &&
 	    copy(ret->username, sizeof(ret->username), c->username) &&
 	    copy(ret->prefix, sizeof(ret->prefix), c->prefix) &&
 	    copy(ret->password_file, sizeof(ret->password_file), c->password_file) &&
+	    copy(ret->ca_file, sizeof(ret->ca_file), c->ca_file) &&
+	    copy(ret->server_name, sizeof(ret->server_name), c->server_name) &&
 	    make_key(s, c->share, ret->key, sizeof(ret->key)))
 		return true;
 	say(s, "shared limiter: a text of the policy is too long");
@@ -114,14 +118,26 @@ static int read_password(const char *path, struct aqe_buf *b, struct aqe_err *e)
 
 /* ---- the process ---- */
 
+/* Before it is confined: the library can only be loaded now, and files are read once. NULL: TLS is
+ * not wanted. */
+static int prepare_tls(const struct wanted *w, struct aqe_tls **ret, struct aqe_err *e)
+{
+	const struct aqe_tls_opts o = { .ca_file = *w->ca_file ? w->ca_file : NULL,
+					.server_name = "none" };
+	int rc = w->tls ? aqe_tls_new(&o, ret, e) : 0;
+
+	return rc < 0 ? aqe_err_wrap(e, "shared limiter") : 0;
+}
+
 __attribute__((noreturn)) static void be_store(const struct netpol_store_keep *s, int keeper,
 					       int worker, const char *password)
 {
 	const struct wanted *w = &s->now;
-	const struct netpol_store_opts o = {
+	struct netpol_store_opts o = {
 		.worker = worker,
 		.keeper = keeper,
 		.address = w->address,
+		.server_name = *w->server_name ? w->server_name : NULL,
 		.cluster = { .username = *w->username ? w->username : NULL,
 			     .password = password,
 			     .db = w->db,
@@ -139,12 +155,18 @@ __attribute__((noreturn)) static void be_store(const struct netpol_store_keep *s
 					  .fds = keep,
 					  .n_fds = AQE_COUNT(keep),
 					  .nofile = STORE_FILES };
+	struct aqe_tls *tls = NULL;
 	struct aqe_err e = AQE_ERR_INIT;
+	int rc;
 
 	(void)prctl(PR_SET_NAME, "egress-store", 0, 0, 0);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigprocmask(SIG_SETMASK, s->o.signals, NULL);
-	if (netpol_confine(&c, &e) == 0 && netpol_store_run(&o, &e) == 0)
+	rc = prepare_tls(w, &tls, &e);
+	o.tls = tls;
+	if (rc == 0)
+		rc = netpol_confine(&c, &e);
+	if (rc == 0 && netpol_store_run(&o, &e) == 0)
 		_exit(0);
 	say(s, e.text);
 	_exit(1);

@@ -251,7 +251,7 @@ static void put_cluster(struct aqe_buf *b, const struct netpol_policy *p)
 {
 	const struct netpol_cluster_conf *c = &p->cluster;
 
-	(void)aqe_buf_addf(b, "%s, shared by %s%s", c->address,
+	(void)aqe_buf_addf(b, "%s%s, shared by %s%s", c->address, c->tls ? " with TLS" : "",
 			   c->share == NETPOL_SHARE_AGENT ? "agent" : "type",
 			   c->on_store_error == NETPOL_STORE_DENY ? ", deny when away" : "");
 }

@@ -4,18 +4,18 @@
 #include <pthread.h>
 #include <stddef.h>
 
-#include "shim/aqe/lazy.h"
+#include "shim/core/lazy.h"
 #include "shim/core/text.h"
 
 #define SYMBOL(name) { "curl_" #name, offsetof(struct shim_curl, name) },
-static const struct shim_lazy_symbol SYMBOLS[] = { SHIM_CURL_FUNCTIONS(SYMBOL) };
+static const struct aqe_lazy_symbol SYMBOLS[] = { SHIM_CURL_FUNCTIONS(SYMBOL) };
 
 struct shim_curl shim_curl;
 static struct aqe_err not_ready = AQE_ERR_INIT;
 
 static void load(void)
 {
-	if (shim_lazy_load("libcurl.so.4", SYMBOLS, AQE_COUNT(SYMBOLS), &shim_curl, &not_ready) ==
+	if (aqe_lazy_load("libcurl.so.4", SYMBOLS, AQE_COUNT(SYMBOLS), &shim_curl, &not_ready) ==
 		    0 &&
 	    shim_curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		(void)aqe_err_set(&not_ready, AQE_E_NOMEM, 0, "libcurl does not start");

@@ -21,6 +21,7 @@
 #include "shim/core/cleanup.h"
 #include "shim/core/sha256.h"
 #include "shim/core/text.h"
+#include "shim/core/tls.h"
 #include "shim/egress_cache.h"
 
 #define FILES     1024
@@ -223,6 +224,8 @@ int shim_gateway_cache(uint64_t id, struct aqe_err *e)
 			       .worker = -1 };
 	int rc = c.arena ? shim_http_load(e) : aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 
+	if (rc == 0) /* for a Redis server; the library that libcurl brought along */
+		rc = aqe_tls_load(e);
 	pthread_mutex_init(&c.lock, NULL);
 	while (rc == 0 && !c.has && !c.stop) {
 		rc = wait_keeper(&c, FIRST_MS, e);

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/aqe/lazy.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/fs.h"
+#include "shim/core/lazy.h"
 #include "shim/core/text.h"
 
 #define BLOCK_BYTES ((size_t)64 * 1024)
@@ -49,15 +49,15 @@ struct lib_functions {
 	LIB_FUNCTIONS(MEMBER)
 };
 #define SYMBOL(name) { "archive_" #name, offsetof(struct lib_functions, name) },
-static const struct shim_lazy_symbol LIB_SYMBOLS[] = { LIB_FUNCTIONS(SYMBOL) };
+static const struct aqe_lazy_symbol LIB_SYMBOLS[] = { LIB_FUNCTIONS(SYMBOL) };
 
 static struct lib_functions lib; /* NULL until shim_archive_ready() has succeeded */
 
 int shim_archive_ready(struct aqe_err *e)
 {
 	return lib.read_new ? 0
-			    : shim_lazy_load("libarchive.so.13", LIB_SYMBOLS,
-					     AQE_COUNT(LIB_SYMBOLS), &lib, e);
+			    : aqe_lazy_load("libarchive.so.13", LIB_SYMBOLS, AQE_COUNT(LIB_SYMBOLS),
+					    &lib, e);
 }
 
 /* ---- a reader ---- */

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shim/aqe/lazy.h"
+#include "shim/core/lazy.h"
 #include "shim/core/text.h"
 
 #define ROUNDS 15
@@ -41,7 +41,7 @@ static struct curl_functions {
 	CURL_FUNCTIONS(MEMBER)
 } curl;
 #define SYMBOL(name) { "curl_" #name, offsetof(struct curl_functions, name) },
-static const struct shim_lazy_symbol SYMBOLS[] = { CURL_FUNCTIONS(SYMBOL) };
+static const struct aqe_lazy_symbol SYMBOLS[] = { CURL_FUNCTIONS(SYMBOL) };
 
 static struct sockaddr_in there = { .sin_family = AF_INET };
 static char url[64];
@@ -153,7 +153,7 @@ int main(void)
 	pid_t pid = listener();
 	CURLM *multi;
 
-	if (shim_lazy_load("libcurl.so.4", SYMBOLS, AQE_COUNT(SYMBOLS), &curl, &e) < 0 ||
+	if (aqe_lazy_load("libcurl.so.4", SYMBOLS, AQE_COUNT(SYMBOLS), &curl, &e) < 0 ||
 	    curl.global_init(CURL_GLOBAL_DEFAULT))
 		wrong("libcurl.so.4");
 	multi = curl.multi_init();

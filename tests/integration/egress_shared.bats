@@ -52,6 +52,20 @@ in_lab() {
 	in_lab body
 }
 
+@test "the server by TLS: certificate, name and authority are checked" {
+	body() {
+		local n
+		for n in redis other; do
+			openssl req -x509 -newkey rsa:2048 -nodes -keyout "$LAB/$n.key" -out "$LAB/$n.pem" -days 2 -subj /CN=$n.test \
+				-addext "subjectAltName=DNS:$n.test,IP:127.0.0.1" 2>/dev/null
+		done
+		echo "127.0.0.1 redis.test" >>"$LAB/hosts"
+		lab_policy
+		shared tls
+	}
+	in_lab body
+}
+
 @test "the local limiter comes first; the key is the type's or the agent's; a reload changes the limit" {
 	body() {
 		lab_policy

@@ -458,7 +458,7 @@ static const struct {
 START_TEST(server__speaks_tls)
 {
 	char ca[128], cert[128], key[128], server_cert[128], server_key[128], client_ca[128];
-	struct cache_tls_opts tls = { .server_name = TLS[_i].name };
+	struct aqe_tls_opts tls = { .server_name = TLS[_i].name };
 	struct cache_redis_opts o;
 	struct cache_store s;
 
@@ -504,7 +504,7 @@ START_TEST(server__speaks_tls_in_batches)
 {
 	char cert[128], key[128], ca[128];
 	struct cache_item *it = cache_items_new(40);
-	struct cache_tls_opts tls = { .ca_file = ca };
+	struct aqe_tls_opts tls = { .ca_file = ca };
 	struct cache_redis_opts o;
 	struct cache_store s;
 

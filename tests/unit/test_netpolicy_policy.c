@@ -247,6 +247,13 @@ static const struct {
 	{ "{\"cluster\":{\"address\":\"r:6379\",\"timeoutMs\":0}}", "wanted 1 to" },
 	{ "{\"cluster\":{\"address\":\"r:6379\",\"share\":\"host\"}}", "wanted type or agent" },
 	{ "{\"cluster\":{\"address\":\"r:6379\",\"db\":65536}}", "wanted 0 to 65535" },
+	{ "{\"cluster\":{\"address\":\"r:6379\",\"tls\":true}}",
+	  "wanted an object, and HOST:PORT" },
+	{ "{\"cluster\":{\"address\":\"/run/r\",\"tls\":{}}}", "wanted an object, and HOST:PORT" },
+	{ "{\"cluster\":{\"address\":\"r:6379\",\"tls\":{\"caFile\":\"ca\"}}}",
+	  "wanted an absolute path" },
+	{ "{\"cluster\":{\"address\":\"r:6379\",\"tls\":{\"serverName\":\"1.2.3.4\"}}}",
+	  "wanted a host's name" },
 	{ "{\"cluster\":{\"address\":\"r:6379\",\"username\":\"a b\"}}", "printable ASCII" },
 	{ NP_AGENT("default", "\"sharedRate\":{\"perMinute\":5,\"burst\":1}"),
 	  "wanted perMinute, perHour and burst" },
@@ -402,7 +409,8 @@ END_TEST
 /* ---- what is in force, as a section ---- */
 
 #define EVERYTHING                                                                           \
-	"{\"upstreamProxy\":\"p.example:1\",\"cluster\":{\"address\":\"r.example:6379\"},"   \
+	"{\"upstreamProxy\":\"p.example:1\",\"cluster\":{\"address\":\"r.example:6379\","    \
+	"\"tls\":{\"caFile\":\"/etc/ca\",\"serverName\":\"redis.example\"}},"                \
 	"\"gateways\":{\"g\":{" UP ",\"types\":[\"default\",\"qx-partner\"]},\"h\":{" UP     \
 	"}},\"agents\":{"                                                                    \
 	"\"default\":{\"domains\":[\"bücher.example\",\"*.x.example:8443\",\"[2606::1]\"]," \
@@ -424,6 +432,9 @@ START_TEST(emit__comes_back_the_same)
 	again.json = aqe_buf_str(&b);
 	ck_assert_ok(np_build(&again, 1), np_err);
 	ck_assert_str_eq(np->digest, digest);
+	ck_assert(np->cluster.tls);
+	ck_assert_str_eq(np->cluster.ca_file, "/etc/ca");
+	ck_assert_str_eq(np->cluster.server_name, "redis.example");
 	ck_assert_str_eq(domains("default"), "xn--bcher-kva.example,*.x.example:8443,[2606::1]");
 }
 END_TEST

@@ -16,7 +16,7 @@ import time
 
 LAB = sys.argv[2]
 EGRESS = os.environ["EGRESS"]
-REDIS_PORT = 6390
+REDIS_PORT, TLS_PORT = 6390, 6391
 children = []
 
 
@@ -48,9 +48,9 @@ def end(p, how=signal.SIGTERM):
 
 # ---- redis ----
 
-def redis_start(password=None):
+def redis_start(password=None, more=()):
     words = ["redis-server", "--bind", "127.0.0.1", "--port", str(REDIS_PORT), "--save", "", "--appendonly", "no", "--dir", LAB]
-    p = spawn(words + (["--requirepass", password] if password else []), stdout=subprocess.DEVNULL)
+    p = spawn(words + (["--requirepass", password] if password else []) + list(more), stdout=subprocess.DEVNULL)
     until(lambda: redis_try("PING", password=password) == "PONG")
     return p
 
@@ -329,11 +329,47 @@ def policy(change, cluster=True):
     with open(path, encoding="utf-8") as f:
         p = json.load(f)
     change(p["network"]["agents"]["qe-lab"])
-    if not cluster:
+    if isinstance(cluster, dict):
+        p["network"]["cluster"] = cluster
+    elif not cluster:
         del p["network"]["cluster"]
     with open(path + ".new", "w", encoding="utf-8") as f:
         json.dump(p, f)
     os.rename(path + ".new", path)
+
+
+def tls():
+    """Over TLS as in clear; a certificate that is not good is no server, and one that is no TLS neither."""
+    cert = ["--tls-port", str(TLS_PORT), "--tls-auth-clients", "no", "--tls-cert-file", LAB + "/redis.pem", "--tls-key-file",
+            LAB + "/redis.key", "--tls-ca-cert-file", LAB + "/redis.pem"]
+    server = redis_start(more=cert)
+    policy(lambda a: a.update(sharedRate={"perMinute": 2, "perHour": 100, "burst": 2}))
+    good = {"address": "127.0.0.1:%d" % TLS_PORT, "timeoutMs": 20000, "tls": {"caFile": LAB + "/redis.pem"}}
+    for conf in (good, dict(good, address="redis.test:%d" % TLS_PORT), dict(good, tls=dict(good["tls"], serverName="redis.test"))):
+        policy(lambda a: None, cluster=conf)
+        redis("FLUSHALL")
+        one = egress(3128)
+        same([ask(3128)[0] for _ in range(4)], [200, 200, 429, 429])
+        same(len(admissions()), 2)
+        end(one)
+    for conf, why in ((dict(good, tls={"caFile": LAB + "/other.pem"}), "certificate is not trusted: self"),
+                      (dict(good, tls=dict(good["tls"], serverName="other.test")), "certificate is not trusted: hostname mismatch"),
+                      (dict(good, tls={}), "certificate is not trusted: self"),
+                      (dict(good, tls={"caFile": LAB + "/redis.key"}), "unusable file of authorities"),
+                      (dict(good, address="127.0.0.1:%d" % REDIS_PORT), "away: no connection in time")):
+        policy(lambda a: None, cluster=dict(conf, onStoreError="deny", timeoutMs=2000))
+        with open(LAB + "/egress.err", "w", encoding="utf-8"):
+            pass
+        one = egress(3128)
+        same(ask(3128)[0], 503)
+        until(lambda: why in read_text("egress.err"))
+        end(one)
+    end(server)
+
+
+def read_text(name):
+    with open(os.path.join(LAB, name), encoding="utf-8") as f:
+        return f.read()
 
 
 def soak():

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/aqe/lazy.h"
+#include "shim/core/lazy.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -12,8 +12,8 @@ static int absent(const char *file, struct aqe_err *e)
 	return aqe_err_set(e, AQE_E_ABSENT, 0, "cannot load %s: %.160s", file, why ? why : "?");
 }
 
-int shim_lazy_load(const char *file, const struct shim_lazy_symbol *symbols, size_t n, void *api,
-		   struct aqe_err *e)
+int aqe_lazy_load(const char *file, const struct aqe_lazy_symbol *symbols, size_t n, void *api,
+		  struct aqe_err *e)
 {
 	void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 
