@@ -163,8 +163,7 @@ static const struct netpol_gateway *find(const struct netpol_policy *p, const ch
 }
 
 void netpol_gateway_decide(const struct netpol_policy *p, const char *type, const char *target,
-			   size_t target_n, const char *method, size_t method_n,
-			   struct netpol_gateway_answer *ret)
+			   size_t target_n, const char *method, struct netpol_gateway_answer *ret)
 {
 	/* a refusal until shown otherwise */
 	*ret = (struct netpol_gateway_answer){ .status = 400, .reason = "path_invalid" };
@@ -175,7 +174,7 @@ void netpol_gateway_decide(const struct netpol_policy *p, const char *type, cons
 	ret->gateway = find(p, type, &ret->target);
 	if (!ret->gateway)
 		return;
-	ret->reason = netpol_gateway_refuses(ret->gateway, method, method_n, ret->target.path,
+	ret->reason = netpol_gateway_refuses(ret->gateway, method, strlen(method), ret->target.path,
 					     ret->target.path_n);
 	ret->status = ret->reason ? 403 : 0;
 }

@@ -37,8 +37,7 @@ struct netpol_gateway_answer {
 };
 /* Decides on "/NAME/rest?query"; worker and `aqe policy check` ask this one. */
 void netpol_gateway_decide(const struct netpol_policy *p, const char *type, const char *target,
-			   size_t target_n, const char *method, size_t method_n,
-			   struct netpol_gateway_answer *ret);
+			   size_t target_n, const char *method, struct netpol_gateway_answer *ret);
 /* True for a request field that does not go on: the header of the credential, and others that carry
  * credentials ('_' counts as '-'). A gateway without a credential drops none. */
 bool netpol_gateway_drops(const struct netpol_gateway *g, const char *name, size_t n);

@@ -296,8 +296,7 @@ void netpol_gate_request(struct netpol_conn *c)
 	memcpy(method, c->in.p + r->method.at, r->method.n);
 	method[r->method.n] = '\0';
 	netpol_conn_begin(c, &asked, 0);
-	netpol_gateway_decide(c->w->policy, c->w->type->name, path, r->path.n, method, r->method.n,
-			      &a);
+	netpol_gateway_decide(c->w->policy, c->w->type->name, path, r->path.n, method, &a);
 	c->gate = a.gateway;
 	note(c, c->gate);
 	if (c->gate)

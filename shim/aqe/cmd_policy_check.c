@@ -278,7 +278,7 @@ static void judge_upstream(struct gateway_check *c)
 static void judge_gateway(struct gateway_check *c)
 {
 	netpol_gateway_decide(c->policy, c->type->name, c->target, strlen(c->target), c->method,
-			      strlen(c->method), &c->answer);
+			      &c->answer);
 	if (!c->answer.reason)
 		judge_upstream(c);
 }
