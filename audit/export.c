@@ -257,18 +257,24 @@ static int open_parts(struct out *o, struct aqe_err *e)
 	return o->format == AUDIT_JSONL ? write_points(o, o->h.after_seq, e) : AQE_OK;
 }
 
-static void sign_trailer(struct out *o, struct audit_export_trailer *t)
+static int sign_trailer(struct out *o, struct audit_export_trailer *t, struct aqe_err *e)
 {
 	uint8_t data[AUDIT_EXPORT_SIGNED];
+	struct aqe_err why = AQE_ERR_INIT;
 	struct audit_key k;
+	int rc = AQE_OK;
 
+	if (!audit_sign_has_key(&o->log->o))
+		return AQE_OK;
 	/* who may read the log but not the key makes an export without a signature */
-	if (!audit_sign_has_key(&o->log->o) || audit_sign_load(&o->log->o, &k, NULL) != 0)
-		return;
+	rc = audit_sign_load(&o->log->o, &k, &why);
+	if (rc)
+		return rc == AQE_E_NOMEM ? aqe_err_set(e, rc, 0, "%s", why.text) : AQE_OK;
 	memcpy(t->key, k.public_key, 32);
 	audit_trailer_signed(t, data);
 	t->is_signed = audit_sign(&k, data, sizeof(data), t->sig, NULL) == 0;
 	audit_sign_wipe(&k);
+	return AQE_OK;
 }
 
 static int close_parts(struct out *o, struct audit_export_trailer *t, struct aqe_err *e)
@@ -291,7 +297,9 @@ static int close_parts(struct out *o, struct audit_export_trailer *t, struct aqe
 	t->points = o->points;
 	sha = o->sha;
 	aqe_sha256_end(&sha, t->sha256);
-	sign_trailer(o, t);
+	rc = sign_trailer(o, t, e);
+	if (rc)
+		return rc;
 	aqe_buf_puts(&o->buf, o->format == AUDIT_JSON ? ",\n\"trailer\":" : "");
 	audit_trailer_emit(t, &o->buf);
 	aqe_buf_puts(&o->buf, o->format == AUDIT_JSON ? "}\n" : "\n");

@@ -37,15 +37,18 @@ struct batch {
 
 static int store(struct batch *b, struct aqe_err *e)
 {
-	int rc = audit_append_many(b->log, b->rows, b->n, e);
+	/* of the next batch: nothing may fail once these rows are stored */
+	AQE_AUTO_ARENA struct aqe_arena *next = aqe_arena_new(BATCH_ARENA);
+	int rc = next ? audit_append_many(b->log, b->rows, b->n, e)
+		      : aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 
 	if (rc)
 		return rc;
 	b->stored += b->n;
 	b->n = 0;
 	aqe_arena_free(b->a);
-	b->a = aqe_arena_new(BATCH_ARENA);
-	return b->a ? AQE_OK : aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
+	b->a = AQE_TAKE_PTR(next);
+	return AQE_OK;
 }
 
 /* Takes one row; its texts are copied. */
@@ -74,7 +77,9 @@ static int set_meta(struct aqe_arena *a, struct audit_row *r, struct aqe_json *f
 
 	if (rc == 0 && meta)
 		rc = aqe_json_set(a, v, "metadata", aqe_json_copy(a, meta));
-	if (rc == 0 && aqe_json_emit(v, AQE_JSON_COMPACT, &b, NULL) == AQE_E_LIMIT) {
+	if (rc == 0)
+		rc = aqe_json_emit(v, AQE_JSON_COMPACT, &b, NULL);
+	if (rc == AQE_E_LIMIT) {
 		aqe_buf_clear(&b);
 		rc = aqe_json_set(a, v, "metadata", aqe_json_new_str(a, "left out: too long"));
 		if (rc == 0)
@@ -224,7 +229,7 @@ static int import_array(struct batch *b, int fd, struct aqe_err *e)
 	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(AUDIT_IMPORT_ARRAY_MAX);
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(ARRAY_ARENA);
 	struct aqe_json *array = NULL;
-	int rc = a ? aqe_fs_read_fd(fd, &text, e) : AQE_E_NOMEM;
+	int rc = a ? aqe_fs_read_fd(fd, &text, e) : aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 
 	if (rc == 0)
 		rc = read_array(aqe_buf_str(&text), text.len, a, &array, e);

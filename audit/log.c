@@ -610,9 +610,14 @@ static int append(struct audit_log *log, struct audit_row *rows, size_t n, struc
 	if (log->o.mode != AUDIT_WRITE)
 		return aqe_err_set(e, AQE_E_INTERNAL, 0, "audit log: opened for reading");
 	rc = check_rows(rows, n, e);
-	if (rc == 0)
-		rc = store_batch(&b, rows, n, e);
+	if (rc)
+		return aqe_err_wrap(e, "audit log");
+	rc = store_batch(&b, rows, n, e);
 	aqe_db_rollback(log->db); /* nothing after a commit */
+	for (size_t i = 0; rc && i < n; i++) {
+		rows[i].seq = 0; /* it has no place */
+		memset(rows[i].hash, 0, sizeof(rows[i].hash));
+	}
 	return rc ? aqe_err_wrap(e, "audit log") : AQE_OK;
 }
 

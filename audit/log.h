@@ -81,8 +81,8 @@ static inline void audit_cleanup_log(struct audit_log *const *log)
 
 /* Stores one row, durably: 0 means it survives a power cut. Sets seq, hash, and time_ns/boot_ns
  * when time_ns is 0. A pending gap is stored before it, in the same transaction; a signed
- * checkpoint after it when one is due. A failure is counted (audit/lost.h). Errors: as
- * audit_open(), and AQE_E_LIMIT / AQE_E_MALFORMED for a row that cannot be stored
+ * checkpoint after it when one is due. A failure leaves seq 0 and is counted (audit/lost.h).
+ * Errors: as audit_open(), and AQE_E_LIMIT / AQE_E_MALFORMED for a row that cannot be stored
  * (audit_row_check). */
 AQE_MUST_CHECK int audit_append(struct audit_log *log, struct audit_row *row, struct aqe_err *e);
 /* The same for `n` (at most AUDIT_BATCH_MAX) rows in one transaction with one flush: all are stored

@@ -33,6 +33,7 @@ struct aqe_db {
 	sqlite3 *handle;
 	struct aqe_db_opts o; /* texts in it are not used after open */
 	int64_t wait_until;   /* CLOCK_MONOTONIC, of the lock that is being waited for */
+	bool unfinished;      /* a transaction that could not even be rolled back */
 	char name[64];        /* for messages */
 };
 
@@ -404,17 +405,15 @@ static int open_immutable(struct aqe_db *db, const char *path, struct aqe_err *e
 static int pragma_u32(struct aqe_db *db, const char *name, uint32_t *ret, struct aqe_err *e)
 {
 	char sql[64];
-	struct aqe_stmt *s = NULL;
+	AQE_AUTO_STMT struct aqe_stmt *s = NULL;
 	int rc;
 
 	(void)snprintf(sql, sizeof(sql), "PRAGMA %s", name);
 	rc = aqe_db_prepare(db, sql, &s, e);
-	if (rc)
-		return rc;
-	rc = aqe_stmt_step(s, e);
+	if (rc == 0)
+		rc = aqe_stmt_step(s, e);
 	if (rc == 1)
 		*ret = (uint32_t)aqe_stmt_i64(s, 0);
-	aqe_stmt_done(s);
 	return rc < 0 ? rc : AQE_OK;
 }
 
@@ -621,6 +620,8 @@ int aqe_db_begin(struct aqe_db *db, struct aqe_err *e)
 {
 	int rc;
 
+	if (db->unfinished)
+		aqe_db_rollback(db);
 	shorten_log(db);
 	rc = sqlite3_exec(db->handle, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 	return rc == SQLITE_OK ? AQE_OK : db_fault(db, rc, "begin", e);
@@ -652,9 +653,10 @@ int aqe_db_commit(struct aqe_db *db, struct aqe_err *e)
 
 void aqe_db_rollback(struct aqe_db *db)
 {
-	if (db->handle && !sqlite3_get_autocommit(db->handle))
-		(void)sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL,
-				   NULL); /* closing does it too */
+	db->unfinished = db->handle && !sqlite3_get_autocommit(db->handle);
+	/* may lack memory: again, and before the next transaction; closing does it too */
+	for (int i = 0; db->unfinished && i < 2; i++)
+		db->unfinished = sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL) != 0;
 }
 
 bool aqe_db_in_transaction(struct aqe_db *db)

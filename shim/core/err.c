@@ -115,6 +115,8 @@ int aqe_err_wrap(struct aqe_err *e, const char *fmt, ...)
 	if (used >= sizeof(e->text))
 		mark_cut(e->text);
 	disarm(e->text);
+	if (e->code == AQE_OK) /* somebody forgot to fill it: never a success */
+		e->code = AQE_E_INTERNAL;
 	return e->code;
 }
 

@@ -49,8 +49,9 @@ int aqe_err_set(struct aqe_err *e, enum aqe_code code, int sys, const char *fmt,
 int aqe_err_at(struct aqe_err *e, enum aqe_code code, uint32_t line, uint32_t col, const char *fmt,
 	       ...) AQE_PRINTF(5, 6);
 
-/* Puts "what we were doing: " before the text; returns the record's code. `e` may be NULL (then
- * returns AQE_E_INTERNAL). */
+/* Puts "what we were doing: " before the text; returns the record's code, which is a failure
+ * afterwards (AQE_E_INTERNAL where nobody had set one). `e` may be NULL (then returns
+ * AQE_E_INTERNAL). */
 int aqe_err_wrap(struct aqe_err *e, const char *fmt, ...) AQE_PRINTF(2, 3);
 
 /* Stable lower-case name of a code, such as "malformed"; never NULL. */

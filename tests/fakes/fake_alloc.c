@@ -26,7 +26,7 @@ bool fake_alloc_disarm(void)
 	return failed;
 }
 
-static bool fails_now(void)
+bool fake_alloc_fails(void)
 {
 	if (left == 0 || --left > 0)
 		return false;
@@ -37,15 +37,15 @@ static bool fails_now(void)
 
 void *__wrap_malloc(size_t n)
 {
-	return fails_now() ? NULL : __real_malloc(n);
+	return fake_alloc_fails() ? NULL : __real_malloc(n);
 }
 
 void *__wrap_calloc(size_t count, size_t n)
 {
-	return fails_now() ? NULL : __real_calloc(count, n);
+	return fake_alloc_fails() ? NULL : __real_calloc(count, n);
 }
 
 void *__wrap_realloc(void *p, size_t n)
 {
-	return fails_now() ? NULL : __real_realloc(p, n);
+	return fake_alloc_fails() ? NULL : __real_realloc(p, n);
 }

@@ -8,6 +8,9 @@
 
 /* From now on the `nth` allocation (1 = the next) returns NULL; the others work. */
 void fake_alloc_arm(unsigned nth);
+/* Counts one allocation of another allocator (SQLite's) as one of ours; true when it has to fail.
+ */
+bool fake_alloc_fails(void);
 /* Back to normal. True when an allocation has failed since fake_alloc_arm(). */
 bool fake_alloc_disarm(void);
 

@@ -91,6 +91,17 @@ START_TEST(err_set__cuts_long_text)
 }
 END_TEST
 
+/* A record that a failing callee left empty does not turn into a success. */
+START_TEST(err_wrap__is_always_a_failure)
+{
+	struct aqe_err e = AQE_ERR_INIT;
+
+	ck_assert_int_eq(aqe_err_wrap(&e, "import"), AQE_E_INTERNAL);
+	ck_assert_int_eq(e.code, AQE_E_INTERNAL);
+	ck_assert_str_eq(e.text, "import: ");
+}
+END_TEST
+
 START_TEST(err_wrap__cuts_long_text)
 {
 	struct aqe_err e = AQE_ERR_INIT;
@@ -171,6 +182,7 @@ static Suite *suite(void)
 	tcase_add_test(t, err_at__keeps_the_place);
 	tcase_add_test(t, err_wrap__puts_text_before);
 	tcase_add_test(t, err_set__cuts_long_text);
+	tcase_add_test(t, err_wrap__is_always_a_failure);
 	tcase_add_test(t, err_wrap__cuts_long_text);
 	tcase_add_test(t, err_set__does_not_cut_inside_a_character);
 	tcase_add_test(t, err_set__lets_no_control_character_through);
