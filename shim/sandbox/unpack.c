@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/sandbox/unpack.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -290,30 +291,40 @@ static int take_entry(void *arg, const struct shim_entry *entry, struct shim_arc
 
 /* ---- whiteouts ---- */
 
-/* Empties a directory: it is renamed away whole and made again with its mode and owner. */
+/* Removes what is in a directory, which stays as it is: its name may be a link's. */
+static int empty(int dirfd, struct aqe_err *e)
+{
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = AQE_OK;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *d;
+
+	if (!dir) {
+		(void)aqe_err_set(e, AQE_E_SYS, errno, "open a directory to empty it");
+		if (fd >= 0)
+			(void)close(fd);
+		return AQE_E_SYS;
+	}
+	/* cppcheck-suppress readdirCalled ; nobody else uses this stream */
+	while (rc == 0 && (errno = 0, d = readdir(dir))) {
+		if (!aqe_str_in(d->d_name, (const char *const[]){ ".", "..", NULL }))
+			rc = aqe_fs_remove_tree(dirfd, d->d_name, e);
+	}
+	if (rc == 0 && errno)
+		rc = aqe_err_set(e, AQE_E_SYS, errno, "read a directory to empty it");
+	(void)closedir(dir);
+	return rc;
+}
+
 static int make_opaque(const struct shim_unpack *u, const struct name *n, int dirfd,
 		       struct aqe_err *e)
 {
-	AQE_AUTO_FD int parent = -1;
-	struct name dir = *n;
-	struct stat st;
-	size_t len = (size_t)(n->base - n->text);
+	struct stat st, top;
 
-	if (len == 0)
-		return bad_name(n->text, "would hide the whole image", e);
-	dir.text[len - 1] = '\0';
-	dir.base = strrchr(dir.text, '/') ? strrchr(dir.text, '/') + 1 : dir.text;
-	if (fstat(dirfd, &st) < 0)
+	if (fstat(dirfd, &st) < 0 || fstat(u->root_fd, &top) < 0)
 		return aqe_err_set(e, AQE_E_SYS, errno, "stat");
-	if (open_parent((struct shim_unpack *)(uintptr_t)u, &dir, false, &parent, e) < 0)
-		return (int)e->code;
-	if (aqe_fs_remove_tree(parent, dir.base, e) < 0)
-		return (int)e->code;
-	if (mkdirat(parent, dir.base, 0700) < 0 ||
-	    fchownat(parent, dir.base, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    fchmodat(parent, dir.base, st.st_mode & 01777, 0) < 0)
-		return aqe_err_set(e, AQE_E_SYS, errno, "make '%.100s' anew", dir.base);
-	return AQE_OK;
+	if (st.st_dev == top.st_dev && st.st_ino == top.st_ino)
+		return bad_name(n->text, "would hide the whole image", e);
+	return empty(dirfd, e);
 }
 
 static int take_whiteout(void *arg, const struct shim_entry *entry, struct shim_archive *ar,

@@ -166,6 +166,27 @@ START_TEST(layer__whiteouts_hide_lower_layers_only)
 }
 END_TEST
 
+/* A lower layer's link may stand for the directory: what is hidden is what is in that, and neither
+ * the link nor the directory's owner changes. */
+START_TEST(layer__opaque_through_a_link)
+{
+	struct aqe_err e = AQE_ERR_INIT;
+
+	ck_assert_ok(LAYER(&e, { "d", 'd', NULL, 0750, 7, 8 }, { "d/x", 'f', "x" },
+			   { "d/sub/y", 'f', "y" }, { "l", 'l', "d" }, { "up", 'l', "/.." }),
+		     e);
+	ck_assert_ok(LAYER(&e, { "l/.wh..wh..opq", 'f', "" }, { "l/new", 'f', "new" }), e);
+	ck_assert(S_ISLNK(look(root, "l").st_mode));
+	ck_assert(!there("d/x") && !there("d/sub"));
+	assert_content(root, "d/new", "new");
+	ck_assert_uint_eq(look(root, "d").st_uid, u.id_size ? 100007 : geteuid());
+	ck_assert_uint_eq(look(root, "d").st_mode & 07777, u.id_size ? 0750 : 0700);
+	ck_assert_fault(LAYER(&e, { "up/.wh..wh..opq", 'f', "" }), AQE_E_MALFORMED, e,
+			"whole image");
+	assert_outside();
+}
+END_TEST
+
 /* What a hostile layer tries: refused, or done inside, but never outside. */
 static const struct {
 	const char *what;
@@ -208,6 +229,10 @@ static const struct {
 	{ "whiteout of the parent", { { "d/.wh...", 'f', "" } }, 1, NULL },
 	{ "whiteout of nothing", { { ".wh.", 'f', "" } }, 1, "hides no name" },
 	{ "opaque root", { { ".wh..wh..opq", 'f', "" } }, 1, "whole image" },
+	{ "opaque root through a link",
+	  { { "l", 'l', ".." }, { "l/.wh..wh..opq", 'f', "" } },
+	  2,
+	  NULL }, /* the link comes after the whiteouts */
 	{ "below a file", { { "f", 'f', "x" }, { "f/g", 'f', "y" } }, 2, "no directory" },
 	{ "device", { { "null", 'c', NULL } }, 1, NULL },
 	{ "magic link", { { "l", 'l', "/proc/self/root/tmp" }, { "l/new", 'f', "x" } }, 2, NULL },
@@ -330,6 +355,7 @@ int main(void)
 	tcase_add_test(t, layer__brings_what_it_says);
 	tcase_add_test(t, layer__replaces_what_was_below);
 	tcase_add_test(t, layer__whiteouts_hide_lower_layers_only);
+	tcase_add_test(t, layer__opaque_through_a_link);
 	tcase_add_loop_test(t, layer__hostile_ones_stay_inside, 0, AQE_COUNT(HOSTILE));
 	tcase_add_loop_test(t, layer__hostile_over_two_layers, 0, 5);
 	tcase_add_test(t, layer__limits);
