@@ -36,7 +36,7 @@ static int next_byte(const char *p, size_t n, size_t *ret_used)
  * they look at dots. */
 static bool byte_ok(int c, bool encoded)
 {
-	if (c < 0 || c < ' ' || c == 0x7f || c == '\\')
+	if (c < ' ' || /* malformed as well */ c == 0x7f || c == '\\')
 		return false;
 	if (encoded)
 		return c != '/' && c != '.' && c != '%';

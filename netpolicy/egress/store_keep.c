@@ -25,15 +25,15 @@
 #define SETTLED_MS   60000 /* alive for so long: the wait begins anew */
 #define SILENCES     2
 
-/* Everything the process goes by. */
+/* Everything the process goes by; without padding, because it is compared as bytes. */
 struct wanted {
 	char address[512], username[NETPOL_CLUSTER_KEY_MAX], prefix[NETPOL_CLUSTER_KEY_MAX];
 	char key[NETPOL_CLUSTER_KEY_MAX], password_file[4096], ca_file[4096];
-	char server_name[NETPOL_HOST_MAX + 1];
+	char server_name[256];
 	struct netpol_rate rate;
 	unsigned db;
 	uint32_t timeout_ms;
-	bool strict, tls;
+	uint32_t strict, tls; /* yes or no */
 };
 
 struct netpol_store_keep {
