@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/egress_start.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,7 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "netpolicy/policy.h"
@@ -95,7 +98,8 @@ static char **make_words(struct words *w, const struct shim_rt *rt, const struct
 	add(w, "image", fx->rec.image_id);
 	add(w, "control", in_dir(w, rt, SHIM_CONTROL_SOCKET));
 	add(w, "metrics", in_dir(w, rt, SHIM_EGRESS_METRICS));
-	add(w, "state", in_dir(w, rt, SHIM_EGRESS_STATE));
+	add(w, "state",
+	    aqe_arena_fmt(w->a, "%s/" SHIM_EGRESS_RATES "/%s", rt->state.path, rt->dir.name));
 	add(w, "ready-fd", ready);
 	add_audit(w, rt);
 	return w->failed || !w->list[0] ? NULL : w->list;
@@ -116,6 +120,39 @@ static char **make_env(struct aqe_arena *a, char *const *envp)
 			list[n++] = aqe_arena_fmt(a, "%s=%s", names[i], v);
 	}
 	return list;
+}
+
+/* ---- what was spent ---- */
+
+/* Removes what was written so long ago that it limits nothing: a file is written whenever something
+ * is spent, and no limit looks back further than an hour. */
+static void prune(int rates)
+{
+	int fd = openat(rates, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	const time_t now = time(NULL);
+	const struct dirent *ent;
+	struct stat st;
+
+	if (!d && fd >= 0)
+		(void)close(fd); /* nothing is pruned this time */
+	while (d && (ent = readdir(d)) != NULL) {
+		if (fstatat(rates, ent->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(st.st_mode) && now - st.st_mtime > SHIM_EGRESS_KEPT_S)
+			(void)unlinkat(rates, ent->d_name, 0); /* or by the next start */
+	}
+	if (d)
+		(void)closedir(d); /* only read */
+}
+
+static int make_rates(const struct shim_rt *rt, struct aqe_err *e)
+{
+	AQE_AUTO_FD int fd = -1;
+	int rc = aqe_fs_ensure_dir(rt->state.fd, SHIM_EGRESS_RATES, 0700, &fd, e);
+
+	if (rc == 0)
+		prune(fd);
+	return rc;
 }
 
 /* ---- starting ---- */
@@ -235,7 +272,9 @@ int shim_egress_start(struct shim_rt *rt, const struct shim_effect *fx, struct a
 	theirs = ends[1];
 	l.log = log;
 	l.ready = theirs;
-	rc = fork_twice(&l, e);
+	rc = make_rates(rt, e);
+	if (rc == 0)
+		rc = fork_twice(&l, e);
 	(void)close(AQE_TAKE_FD(theirs)); /* so that its end shows here */
 	return rc < 0 ? rc : wait_ready(rt, ours, e);
 }

@@ -13,10 +13,13 @@ struct shim_effect;
 
 /* Files in the container's directory. */
 #define SHIM_EGRESS_METRICS "metrics.sock"
-#define SHIM_EGRESS_STATE   "egress.rate"
 #define SHIM_EGRESS_LOG     "egress.log"
 #define SHIM_EGRESS_PROGRAM "aqe-egress" /* beside aqe-shim */
 #define SHIM_EGRESS_MS      10000        /* for it to listen */
+/* In the state folder: what each container has spent, as long as that can limit it. It outlives the
+ * container's directory, so that stopping and starting again buys no fresh rate. */
+#define SHIM_EGRESS_RATES  ".rates"
+#define SHIM_EGRESS_KEPT_S 3600
 
 /* True when a container of agent type `type` gets the service: the policy has a section "network",
  * which says "whitelisted" for the type. Without the section every container is isolated. */

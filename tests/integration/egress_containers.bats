@@ -272,6 +272,32 @@ recorded() { [ "$(reasons "$1" | grep -cx "$2")" = "$3" ]; }
 	engine_clean
 }
 
+asked() { engine exec "$1" curl -s --max-time 20 -o /dev/null -w '%{http_code}' http://allowed.test/; }
+
+@test "a container that is stopped and started again has no fresh rate; another one has its own" {
+	local rates=/run/aqe-shim/.rates
+	[ "$AQE_ENGINE" != podman-user ] || rates=/run/user/$AQE_UID/aqe-shim/.rates
+	egress_policy '.network.agents.default.rate = {perMinute: 2, perHour: 2, burst: 2}'
+	run shim run -d --name eg $(own_hosts) $(user_ns) localhost/clients sleep 400
+	assert_status 0
+	run sh -c "echo $(asked eg) $(asked eg) $(asked eg)"
+	assert_line "200 200 429"
+	touch -d "2 hours ago" "$rates/long-gone" "$rates/.half-written"
+	engine stop -t 0 eg >/dev/null
+	wait_for none_left
+	engine start eg >/dev/null
+	[ "$(asked eg)" = 429 ]
+	run shim run -d --name eh $(own_hosts) $(user_ns) localhost/clients sleep 400
+	assert_status 0
+	[ "$(asked eh)" = 200 ]
+	egress_policy
+	engine_clean
+	# what is older than an hour limits nothing any more, and goes
+	run find "$rates" -type f -mmin +60
+	[ -z "$output" ]
+	[ "$(find "$rates" -type f | wc -l)" -ge 2 ]
+}
+
 @test "what cannot be started is refused" {
 	mv "$AQE_TMP/bin/aqe-egress" "$AQE_TMP/bin/away"
 	run client true
