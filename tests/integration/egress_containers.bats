@@ -312,10 +312,13 @@ asked() { engine exec "$1" curl -s --max-time 20 -o /dev/null -w '%{http_code}' 
 	assert_no_leaks
 }
 
-@test "without a section network a container is isolated" {
+@test "U35: without a section network a container is isolated, and a look-up fails at once" {
 	egress_policy "del(.network)"
-	run client sh -c 'env | grep -i proxy; curl -sS --max-time 3 http://allowed.test/'
+	# shellcheck disable=SC2016 # for the shell inside
+	run client sh -c 'env | grep -i proxy; curl -sS --max-time 3 http://allowed.test/
+		s=$(date +%s); getent hosts allowed.test; echo "status $? after $(($(date +%s) - s)) s"'
 	egress_policy
+	assert_match "^status 2 after [0-3] s"
 	refute_has "127.0.0.1:3128"
 	refute_has "origin"
 }
