@@ -27,6 +27,7 @@
 
 #define SECTION   "network"
 #define WORDS_MAX 40
+#define RATES_MAX 100000
 #define READY_FD  3
 #define LOG_SHOWN 400 /* bytes of its last words in a refusal */
 
@@ -136,7 +137,7 @@ static void prune(int rates)
 
 	if (!d && fd >= 0)
 		(void)close(fd); /* nothing is pruned this time */
-	while (d && (ent = readdir(d)) != NULL) {
+	for (int i = 0; d && i < RATES_MAX && (ent = readdir(d)); i++) {
 		if (fstatat(rates, ent->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    S_ISREG(st.st_mode) && now - st.st_mtime > SHIM_EGRESS_KEPT_S)
 			(void)unlinkat(rates, ent->d_name, 0); /* or by the next start */
