@@ -76,6 +76,8 @@ const struct hard_policy_key HARD_POLICY_KEYS[] = {
 	  "host:port of an HTTP proxy to dial through, or address and credential" },
 	{ "network.upstreamProxy.address", "string", true, "host:port" },
 	{ "network.upstreamProxy.credentialFile", "string", false, "file with its user:password" },
+	{ "network.publicSuffixFile", "string", false,
+	  "Public Suffix List: wildcards over its suffixes are refused, or warned of" },
 	{ "network.cluster", "object", false, "rate limits shared by several hosts" },
 	{ "network.cluster.address", "string", true, "host:port or socket of a Redis server" },
 	{ "network.cluster.username", "string", false, "user of the server" },

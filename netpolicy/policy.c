@@ -218,7 +218,8 @@ static int tighten_agents(struct netpol_build *b, struct aqe_err *e)
 /* What belongs to no type opens ways out: only the system's policy has it. */
 static int refuse_service(const struct netpol_build *b, struct aqe_err *e)
 {
-	static const char *const keys[] = { "gateways", "cluster", "upstreamProxy" };
+	static const char *const keys[] = { "gateways", "cluster", "upstreamProxy",
+					    "publicSuffixFile" };
 
 	for (size_t i = 0; i < AQE_COUNT(keys); i++) {
 		const struct aqe_json *v = aqe_json_get(b->sec->root, keys[i]);

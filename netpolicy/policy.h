@@ -97,7 +97,8 @@ struct netpol_policy {
 	struct netpol_cluster_conf cluster;
 	const char *upstream_proxy;   /* "host:port" or NULL */
 	const char *proxy_credential; /* file with its "user:password", or NULL */
-	struct netpol_where cluster_where, proxy_where;
+	const char *suffix_file; /* Public Suffix List that wildcards are held against, or NULL */
+	struct netpol_where cluster_where, proxy_where, suffix_where;
 	char digest[AQE_DIGEST_TEXT]; /* of what is in force: stamped on processes and audit rows */
 };
 

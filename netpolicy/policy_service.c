@@ -402,6 +402,16 @@ static int read_proxy(struct netpol_build *b, const struct aqe_json *v, struct a
 	return take_texts(b, v, rows, AQE_COUNT(rows), e);
 }
 
+/* Who builds the policy reads it: a snapshot's entries were judged already. */
+static int read_suffixes(struct netpol_build *b, const struct aqe_json *v, struct aqe_err *e)
+{
+	const struct text_row row = { "publicSuffixFile", file_ok, "an absolute path",
+				      &b->p->suffix_file };
+
+	b->p->suffix_where = (struct netpol_where){ b->file, v->line };
+	return take_text(b, v, &row, e);
+}
+
 int netpol_policy_read_service(struct netpol_build *b, const struct aqe_json *root,
 			       struct aqe_err *e)
 {
@@ -412,6 +422,7 @@ int netpol_policy_read_service(struct netpol_build *b, const struct aqe_json *ro
 		{ "gateways", read_gateways },
 		{ "cluster", read_cluster },
 		{ "upstreamProxy", read_proxy },
+		{ "publicSuffixFile", read_suffixes },
 	};
 	int rc = AQE_OK;
 

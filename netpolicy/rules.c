@@ -182,6 +182,12 @@ const struct netpol_rule *netpol_rules_at(const struct netpol_rules *r, size_t i
 	return i < netpol_rules_count(r) ? r->list[i] : NULL;
 }
 
+void netpol_rules_warn(struct netpol_rules *r, size_t i, const char *warning)
+{
+	if (i < netpol_rules_count(r) && !r->list[i]->warning)
+		r->list[i]->warning = warning;
+}
+
 /* ---- asking ---- */
 
 /* The name and the names above it, longest first. */

@@ -45,6 +45,8 @@ AQE_MUST_CHECK int netpol_rules_add_list(struct netpol_rules *r, const char *lis
 /* Entries in order of addition. NULL is an empty list. */
 size_t netpol_rules_count(const struct netpol_rules *r);
 const struct netpol_rule *netpol_rules_at(const struct netpol_rules *r, size_t i);
+/* Gives entry `i` a warning, if it has none. The text must live as long. */
+void netpol_rules_warn(struct netpol_rules *r, size_t i, const char *warning);
 /* True when every host and port that `narrow` admits is admitted by `r` too. */
 bool netpol_rules_cover(const struct netpol_rules *r, const struct netpol_rule *narrow,
 			bool wildcard_apex);

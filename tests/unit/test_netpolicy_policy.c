@@ -240,6 +240,7 @@ static const struct {
 	{ GATEWAY("a", UP ",\"maxRequestBytes\":-1"), "wanted 0 to" },
 	{ GATEWAY("a", UP ",\"types\":[\"no-such\"]"), "is no agent type" },
 	{ GATEWAY("a", UP ",\"rate\":{\"perMinute\":5}"), "wanted perMinute, perHour and burst" },
+	{ "{\"publicSuffixFile\":\"list\"}", "wanted an absolute path" },
 	{ "{\"cluster\":{}}", "has no 'address'" },
 	{ "{\"cluster\":{\"address\":\"redis\"}}", "wanted HOST:PORT or" },
 	{ "{\"cluster\":{\"address\":\"/a/../b\"}}", "wanted HOST:PORT or" },
@@ -363,6 +364,7 @@ static const struct {
 	{ NP_AGENT("new", ""), "no agent type of the system's policy" },
 	{ GATEWAY("a", UP), "is for the system's policy alone" },
 	{ "{\"cluster\":{\"address\":\"a:1\"}}", "is for the system's policy alone" },
+	{ "{\"publicSuffixFile\":\"/l\"}", "is for the system's policy alone" },
 	{ "{\"upstreamProxy\":\"a:1\"}", "is for the system's policy alone" },
 };
 
