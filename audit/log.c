@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "audit/chain.h"
 #include "audit/schema.h"
@@ -96,6 +97,7 @@ static int open_with(const struct audit_opts *o, unsigned wal_pages, struct audi
 		(void)aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory"); /* returns the code */
 		return AQE_E_NOMEM;
 	}
+	log->spool = log->lost = -1;
 	rc = open_log(log, o, wal_pages, e);
 	if (rc) {
 		audit_close(log);
@@ -135,7 +137,12 @@ void audit_close(struct audit_log *log)
 		return;
 	aqe_stmt_done(log->insert);
 	aqe_stmt_done(log->head);
+	aqe_stmt_done(log->point);
 	aqe_db_close(log->db);
+	if (log->spool >= 0)
+		(void)close(log->spool); /* only looked at */
+	if (log->lost >= 0)
+		(void)close(log->lost); /* as above */
 	free(log->texts);
 	free(log);
 }
@@ -320,19 +327,23 @@ struct batch {
 
 static int last_point(struct batch *b, struct aqe_err *e)
 {
-	AQE_AUTO_STMT struct aqe_stmt *s = NULL;
-	int rc = aqe_db_prepare(b->log->db,
-				"SELECT seq, every FROM point ORDER BY seq DESC, kind DESC LIMIT 1",
-				&s, e);
+	struct audit_log *log = b->log;
+	int rc = AQE_OK;
 
+	if (!log->point)
+		rc = aqe_db_prepare(
+			log->db,
+			"SELECT seq, every FROM point ORDER BY seq DESC, kind DESC LIMIT 1",
+			&log->point, e);
 	if (rc == 0)
-		rc = aqe_stmt_step(s, e);
+		rc = aqe_stmt_step(log->point, e);
 	if (rc < 0)
 		return rc;
-	b->last_point = rc == 1 ? aqe_stmt_i64(s, 0) : -1;
-	b->every = b->log->o.sign_every;
-	if (rc == 1 && aqe_stmt_i64(s, 1) < b->every)
-		b->every = aqe_stmt_i64(s, 1);
+	b->last_point = rc == 1 ? aqe_stmt_i64(log->point, 0) : -1;
+	b->every = log->o.sign_every;
+	if (rc == 1 && aqe_stmt_i64(log->point, 1) < b->every)
+		b->every = aqe_stmt_i64(log->point, 1);
+	aqe_stmt_reset(log->point);
 	return AQE_OK;
 }
 
@@ -371,7 +382,7 @@ static int add_row(struct batch *b, struct audit_row *r, struct aqe_err *e)
 
 	stored.seq = b->head.seq + 1;
 	set_times(&stored);
-	if (r->meta) {
+	if (r->meta && !r->meta_compact) {
 		a = aqe_arena_new(META_ARENA);
 		rc = a ? compact_meta(a, &stored, e)
 		       : aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
@@ -570,14 +581,15 @@ static int store_batch(struct batch *b, struct audit_row *rows, size_t n, struct
 	if (rc == 0)
 		rc = begin_batch(b, e);
 	if (rc == 0)
-		rc = audit_lost_report_begin(&b->log->o, &gaps, e);
+		rc = audit_lost_report_begin(&b->log->o, &b->log->lost, &gaps, e);
 	if (rc)
 		return rc;
 	for (unsigned i = 0; rc == 0 && i < AUDIT_LOST_COUNTERS; i++) {
 		if (gaps.fd[i] >= 0)
 			rc = add_gap(b, &gaps.lost[i], e);
 	}
-	if (rc == 0)
+	/* what is added to it from now on is the next transaction's */
+	if (rc == 0 && !audit_spool_is_empty(&b->log->o, &b->log->spool))
 		rc = audit_spool_begin(&b->log->o, &spool, e);
 	if (rc == 0)
 		rc = add_all(b, &spool, rows, n, e);
@@ -659,7 +671,8 @@ static int record_spooled(const struct audit_opts *o, struct audit_row *rows, si
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		ready[i] = rows[i];
 		set_times(&ready[i]);
-		rc = rows[i].meta ? compact_meta(a, &ready[i], e) : AQE_OK;
+		if (rows[i].meta && !rows[i].meta_compact)
+			rc = compact_meta(a, &ready[i], e);
 	}
 	if (rc == 0)
 		rc = audit_spool_add(o, ready, n, e);

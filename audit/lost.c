@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "audit/store.h"
 #include "shim/core/cleanup.h"
@@ -237,7 +238,23 @@ const char *audit_lost_why(const struct aqe_err *e)
 
 /* ---- reporting ---- */
 
-int audit_lost_report_begin(const struct audit_opts *o, struct audit_lost_report *ret,
+/* A counter that was opened before is the folder's still, and says that nothing was lost. */
+static bool is_zero(int fd)
+{
+	struct audit_lost v;
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink == 1 && load(fd, &v) && v.count == 0;
+}
+
+static void keep_open(int *io_fd, int fd)
+{
+	if (*io_fd >= 0)
+		(void)close(*io_fd); /* only read */
+	*io_fd = fd;
+}
+
+int audit_lost_report_begin(const struct audit_opts *o, int *io_main, struct audit_lost_report *ret,
 			    struct aqe_err *e)
 {
 	char path[PATH_MAX];
@@ -249,15 +266,20 @@ int audit_lost_report_begin(const struct audit_opts *o, struct audit_lost_report
 		struct audit_lost *v = &ret->lost[i];
 		AQE_AUTO_FD int fd = -1;
 
-		if (!path_of(o, i, path))
+		if ((i == 0 && is_zero(*io_main)) || !path_of(o, i, path))
 			continue;
 		fd = i == 0 ? open_main(path) : open_counter(path, O_RDWR);
 		if (fd < 0 && i == 0) {
 			(void)aqe_err_set(e, AQE_E_SYS, errno, "the counter of lost rows");
 			return e ? aqe_err_wrap(e, "%s", audit_lost_why(e)) : AQE_E_SYS;
 		}
-		if (fd < 0 || !load(fd, v) || v->count == 0)
+		if (fd < 0 || !load(fd, v))
 			continue;
+		if (v->count == 0) {
+			if (i == 0)
+				keep_open(io_main, AQE_TAKE_FD(fd));
+			continue;
+		}
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0 && load(fd, v) && v->count > 0)
 			ret->fd[i] = AQE_TAKE_FD(fd);
 	}

@@ -89,7 +89,8 @@ struct audit_row {
 	const char *policy; /* digest of the policy that decided */
 	const char *waiver; /* waived property or waiver's name */
 	const char *meta; /* a JSON object in the compact form of our writer; audit_append() brings
-			   * it into that form */
+			   * it into that form, unless */
+	bool meta_compact; /* it comes from aqe_json_emit() as it is; not stored */
 	uint8_t hash[32]; /* of the row before and every field above */
 };
 /* A row to fill: nothing there. */

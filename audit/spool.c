@@ -64,14 +64,21 @@ static int open_folder(const struct audit_opts *o)
 	return -1;
 }
 
+static bool is_spool(int fd)
+{
+	struct stat st;
+
+	return is_ours(fd, S_IFREG) && fstat(fd, &st) == 0 &&
+	       st.st_size == (off_t)AUDIT_SPOOL_SIZE;
+}
+
 static int open_spool(int dir, int flags)
 {
 	int fd = openat(dir, AUDIT_SPOOL_FILE, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct stat st;
 
 	if (fd < 0)
 		return -1;
-	if (is_ours(fd, S_IFREG) && fstat(fd, &st) == 0 && st.st_size == (off_t)AUDIT_SPOOL_SIZE)
+	if (is_spool(fd))
 		return fd;
 	(void)close(fd); /* only opened */
 	errno = EPERM;
@@ -295,6 +302,24 @@ bool audit_spool_waits(const struct audit_opts *o)
 
 	return fd >= 0 && pread(fd, p, sizeof(p), 0) == (ssize_t)sizeof(p) &&
 	       (get_be32(p + SPOOL_FIRST) != 0 || memcmp(p, MARK, sizeof(MARK)) != 0);
+}
+
+bool audit_spool_is_empty(const struct audit_opts *o, int *io_fd)
+{
+	uint8_t p[SPOOL_FIRST + 4];
+
+	/* a file that was replaced meanwhile has no name any more */
+	if (*io_fd >= 0 && !is_spool(*io_fd)) {
+		(void)close(*io_fd); /* only read */
+		*io_fd = -1;
+	}
+	if (*io_fd < 0) {
+		AQE_AUTO_FD int dir = open_folder(o);
+
+		*io_fd = dir < 0 ? -1 : open_spool(dir, O_RDONLY);
+	}
+	return *io_fd >= 0 && pread(*io_fd, p, sizeof(p), 0) == (ssize_t)sizeof(p) &&
+	       memcmp(p, MARK, sizeof(MARK)) == 0 && get_be32(p + SPOOL_FIRST) == 0;
 }
 
 int audit_spool_begin(const struct audit_opts *o, struct audit_spool *ret, struct aqe_err *e)

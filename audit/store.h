@@ -16,7 +16,8 @@ struct audit_log {
 	struct aqe_db *db;
 	struct audit_opts o; /* its texts are in `texts` */
 	char *texts;
-	struct aqe_stmt *insert, *head; /* made when first needed */
+	struct aqe_stmt *insert, *head, *point; /* made when first needed */
+	int spool, lost;                        /* looked at for each transaction; -1: not open */
 	struct audit_id id;
 	bool has_id;
 };
@@ -69,8 +70,9 @@ struct audit_lost_report {
 	struct audit_lost lost[AUDIT_LOST_COUNTERS];
 };
 /* Looks without waiting; a counter that somebody else holds is left to them. Makes the counter of
- * the log's folder when it is absent: that it cannot be made is an error. */
-AQE_MUST_CHECK int audit_lost_report_begin(const struct audit_opts *o,
+ * the log's folder when it is absent: that it cannot be made is an error. `*io_main` (-1 at first)
+ * keeps that one open for the next look while it is zero; the caller closes it. */
+AQE_MUST_CHECK int audit_lost_report_begin(const struct audit_opts *o, int *io_main,
 					   struct audit_lost_report *ret, struct aqe_err *e);
 /* Sets them back to zero when `stored`, and lets go. */
 void audit_lost_report_done(struct audit_lost_report *r, bool stored);

@@ -112,6 +112,7 @@ int shim_egress_row(const struct shim_egress_audit *s, const struct netpol_recor
 
 	if (rc < 0)
 		return rc;
+	row->meta_compact = true;
 	row->kind = kind_of(r);
 	row->action = action_of(r);
 	row->container = s->container;

@@ -156,11 +156,7 @@ static void bury(struct netpol_grave *g)
 
 void netpol_conn_drop_upstream(struct netpol_conn *c)
 {
-	if (c->upstream.fd < 0)
-		return;
-	netpol_loop_unwatch(c->w->loop, &c->upstream);
-	(void)close(c->upstream.fd);
-	c->upstream.fd = -1;
+	netpol_loop_close(c->w->loop, &c->upstream);
 }
 
 /* A tunnel that broke on one side breaks on the other too: an end would look complete. */
@@ -186,9 +182,7 @@ void netpol_conn_end(struct netpol_conn *c, const char *cause)
 	c->state = NETPOL_CONN_GONE;
 	netpol_relay_done(&c->relay);
 	netpol_conn_drop_upstream(c);
-	netpol_loop_unwatch(w->loop, &c->client);
-	(void)close(c->client.fd);
-	c->client.fd = -1;
+	netpol_loop_close(w->loop, &c->client);
 	netpol_loop_disarm(w->loop, &c->deadline);
 	netpol_loop_disarm(w->loop, &c->lifetime);
 	netpol_loop_undefer(w->loop, &c->more);

@@ -28,6 +28,9 @@
 #include "shim/core/text.h"
 
 #define BATCH         64 /* records of one store */
+/* Nothing waits for the record of an end: it is stored with the next decision, so that an agent that
+ * asks one thing after the other costs one flush of the disk a request, or after this time. */
+#define LATE_MS       100
 #define SAVE_EVERY_MS 10000
 #define STOP_MS       700 /* from STOP to SIGKILL: the whole end takes less than a second */
 #define CONTROL_MAX   4096
@@ -59,6 +62,8 @@ struct keeper {
 	sigset_t before;
 	struct netpol_record batch[BATCH];
 	size_t n_batch;
+	bool batch_urgent; /* somebody waits for one of them */
+	struct netpol_timer late;
 	uint64_t batch_serial;
 	uint64_t last_id;
 };
@@ -367,6 +372,8 @@ static bool store_batch(struct keeper *k)
 	if (!m.ok)
 		say(k, e.text);
 	k->n_batch = 0;
+	k->batch_urgent = false;
+	netpol_loop_disarm(k->loop, &k->late);
 	/* A worker that does not read its answers has no right to go on. */
 	return netpol_wire_send(k->worker.fd, &m, sizeof(m), -1) == NETPOL_WIRE_SENT;
 }
@@ -379,7 +386,27 @@ static bool take_record(struct keeper *k, const struct netpol_msg_record *m)
 		k->last_id = m->record.id;
 	k->batch[k->n_batch++] = m->record;
 	k->batch_serial = m->serial;
+	if (m->record.phase == NETPOL_PHASE_DECISION)
+		k->batch_urgent = true;
 	return k->n_batch < BATCH || store_batch(k);
+}
+
+/* What nobody waits for waits for company. */
+static bool store_urgent(struct keeper *k)
+{
+	if (k->batch_urgent)
+		return store_batch(k);
+	if (k->n_batch > 0 && !k->late.next)
+		netpol_loop_arm(k->loop, &k->late, netpol_loop_now(k->loop) + LATE_MS);
+	return true;
+}
+
+static void on_late(struct netpol_timer *t)
+{
+	struct keeper *k = NETPOL_OWNER(t, struct keeper, late);
+
+	if (!store_batch(k))
+		kill_pair(k);
 }
 
 static void tell_ready(struct keeper *k)
@@ -415,7 +442,7 @@ static void on_worker(struct netpol_watch *w, uint32_t events)
 	(void)events;
 	while (good && (got = netpol_wire_recv_bare(w->fd, &m)) > 0)
 		good = take_message(k, &m);
-	if (!store_batch(k) || !good || got < 0)
+	if (!store_urgent(k) || !good || got < 0)
 		kill_pair(k); /* ended, or speaks what no worker of ours would */
 }
 
@@ -554,6 +581,7 @@ static void reap(struct keeper *k)
 		if (pid == k->worker_pid) {
 			k->worker_pid = 0; /* the number is free from here on: never signalled */
 			on_worker(&k->worker, 0); /* its last records */
+			(void)store_batch(k);     /* nobody is there to be told */
 			netpol_store_keep_unlink(k->store);
 			close_watch(k, &k->worker);
 		} else if (pid == k->dialer_pid) {
@@ -708,6 +736,7 @@ int netpol_keeper_run(const struct netpol_keeper_opts *o, enum netpol_keeper_end
 	k->signals.fd = k->container.fd = k->control.fd = k->worker.fd = k->dialer.fd = -1;
 	k->save.fn = on_save;
 	k->stop.fn = on_stop;
+	k->late.fn = on_late;
 	/* Request ids of different runs do not meet. */
 	k->last_id = (uint64_t)netpol_wall_ns() / 1000;
 	rc = prepare(k, e);

@@ -132,17 +132,32 @@ bool netpol_loop_watch(struct netpol_loop *l, struct netpol_watch *w, uint32_t e
 	return true;
 }
 
-void netpol_loop_unwatch(struct netpol_loop *l, struct netpol_watch *w)
+/* False when it was not watched. */
+static bool free_slot(struct netpol_loop *l, const struct netpol_watch *w)
 {
 	uint32_t i = (uint32_t)w->tag;
 
 	if (w->fd < 0 || i >= l->n_slots || l->slots[i].watch != w)
-		return;
-	(void)epoll_ctl(l->epfd, EPOLL_CTL_DEL, w->fd, NULL); /* closing does it too */
+		return false;
 	l->slots[i].watch = NULL;
 	l->slots[i].generation++;
 	l->slots[i].next_free = l->free_slot;
 	l->free_slot = i;
+	return true;
+}
+
+void netpol_loop_unwatch(struct netpol_loop *l, struct netpol_watch *w)
+{
+	if (free_slot(l, w))
+		(void)epoll_ctl(l->epfd, EPOLL_CTL_DEL, w->fd, NULL); /* closing does it too */
+}
+
+void netpol_loop_close(struct netpol_loop *l, struct netpol_watch *w)
+{
+	(void)free_slot(l, w);
+	if (w->fd >= 0)
+		(void)close(w->fd); /* what could not be sent is reported to nobody */
+	w->fd = -1;
 }
 
 static void link_timer(struct netpol_timer *ring, struct netpol_timer *t)

@@ -54,6 +54,10 @@ void netpol_loop_free(struct netpol_loop *l);
 bool netpol_loop_watch(struct netpol_loop *l, struct netpol_watch *w, uint32_t events);
 /* Forgets it; the descriptor stays open and the owner closes it. Does nothing when not watched. */
 void netpol_loop_unwatch(struct netpol_loop *l, struct netpol_watch *w);
+/* Forgets it and closes the descriptor, watched or not; w->fd is -1 then. A system call less than
+ * both: closing the last descriptor of a file ends its watch, and an event of one that is open
+ * elsewhere too finds nobody. */
+void netpol_loop_close(struct netpol_loop *l, struct netpol_watch *w);
 
 /* Arms (again) for `at_ms` of netpol_loop_now(). */
 void netpol_loop_arm(struct netpol_loop *l, struct netpol_timer *t, int64_t at_ms);

@@ -183,7 +183,10 @@ static enum netpol_relay_state run_flow(struct netpol_relay *r, struct netpol_fl
 			return NETPOL_RELAY_RESET;
 		if (step == ENDED) {
 			f->ended = f->shut = true;
-			(void)shutdown(f->to, SHUT_WR); /* a broken one shows on the next read */
+			/* The second end is told by closing, which is next. A broken one shows on
+			 * the next read. */
+			if (!r->flow[f == r->flow].shut)
+				(void)shutdown(f->to, SHUT_WR);
 		}
 	}
 	return NETPOL_RELAY_OPEN;

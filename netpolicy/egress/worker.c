@@ -301,7 +301,7 @@ static void on_keeper(struct netpol_watch *watch, uint32_t events)
 static void on_listening(struct netpol_watch *watch, uint32_t events)
 {
 	struct netpol_listening *l = NETPOL_OWNER(watch, struct netpol_listening, watch);
-	int on = 1, fd = -1;
+	int fd = -1;
 
 	(void)events;
 	if (l->front == NETPOL_FRONT_DNS) {
@@ -314,8 +314,6 @@ static void on_listening(struct netpol_watch *watch, uint32_t events)
 			continue;
 		if (fd < 0)
 			break;
-		if (l->front != NETPOL_FRONT_METRICS)
-			(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 		netpol_conn_accept(l, fd);
 	}
 	/* More may wait, or descriptors were short: look again after the others had their turn. */
@@ -474,7 +472,10 @@ static int watch_all(struct netpol_worker *w, struct aqe_err *e)
 
 	for (size_t i = 0; ok && i < w->opts->n_listen; i++) {
 		struct netpol_listening *l = &w->listening[i];
+		int on = 1;
 
+		/* what is accepted inherits it; a socket that has no such thing does without */
+		(void)setsockopt(w->opts->listen[i].fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 		l->w = w;
 		l->front = w->opts->listen[i].front;
 		l->again.fn = on_again;

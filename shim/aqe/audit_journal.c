@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "shim/core/cleanup.h"
 #include "shim/core/fs.h"
@@ -100,6 +101,7 @@ static void put_field(struct aqe_buf *b, const struct audit_row *r, const struct
 
 void shim_journal_emit(const struct audit_row *r, struct aqe_buf *b)
 {
+	static const char HEX[] = "0123456789abcdef";
 	const bool gap = r->kind == AUDIT_SYSTEM && aqe_str_eq(r->reason, AUDIT_REASON_GAP);
 
 	put_message(b, r);
@@ -115,8 +117,10 @@ void shim_journal_emit(const struct audit_row *r, struct aqe_buf *b)
 	if (r->seq <= 0)
 		return;
 	(void)aqe_buf_puts(b, "AQE_HASH=");
-	for (size_t i = 0; i < sizeof(r->hash); i++)
-		(void)aqe_buf_addf(b, "%02x", r->hash[i]);
+	for (size_t i = 0; i < sizeof(r->hash); i++) {
+		(void)aqe_buf_putc(b, HEX[r->hash[i] >> 4]);
+		(void)aqe_buf_putc(b, HEX[r->hash[i] & 15]);
+	}
 	(void)aqe_buf_putc(b, '\n');
 }
 
@@ -168,6 +172,8 @@ bool shim_journal_send(const char *path, const struct audit_row *rows, size_t n)
 	if (len >= sizeof(to.sun_path))
 		return false;
 	memcpy(to.sun_path, path, len);
+	if (access(path, W_OK) != 0)
+		return false; /* no journal here: nothing to be made for it */
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (sock < 0)
 		return false;

@@ -3,7 +3,7 @@
  *   bench_egress origin ADDR PORT               serves all three, until it is killed
  *   bench_egress setups PROXY TARGET SECONDS    CONNECT, one byte each way, close; 8 at a time
  *   bench_egress bulk PROXY TARGET SECONDS N    bytes from the origin through N tunnels
- *   bench_egress http PROXY TARGET SECONDS      GETs on 16 kept connections
+ *   bench_egress http PROXY TARGET SECONDS [N]  GETs on N (16) kept connections
  *   bench_egress mixed PROXY TARGET ROUNDS      64 tunnels at a time, half of them up and half
  * down, then 64 GETs and 64 CONNECTs to evil.test: each round PROXY is ADDR:PORT; "-" is no proxy.
  * TARGET is ADDR:PORT or ADDR:PORT=NAME:PORT: what a proxy is asked for. Prints "OPERATIONS SECONDS
@@ -302,14 +302,14 @@ static void ask_anew(const struct load *l, int ep, double *begun)
 	send_all(ev.data.fd, l->get, strlen(l->get));
 }
 
-static void http(struct load *l)
+static void http(struct load *l, uint64_t n)
 {
 	struct epoll_event got[CONNS_MAX];
 	int ep = epoll_create1(EPOLL_CLOEXEC);
 	double start = now(), begun[HTTP_FDS] = { 0 };
 	size_t closed = 0;
 
-	for (int i = 0; i < CONNS_MAX; i++)
+	for (uint64_t i = 0; i < n; i++)
 		ask_anew(l, ep, begun);
 	while (now() < l->until) {
 		int k = epoll_wait(ep, got, CONNS_MAX, 100);
@@ -332,7 +332,7 @@ static void http(struct load *l)
 			(void)send(fd, l->get, strlen(l->get), MSG_NOSIGNAL);
 		}
 	}
-	if (closed > l->n + CONNS_MAX) {
+	if (closed > l->n + n) {
 		(void)fprintf(stderr, "bench_egress: closed\n");
 		_exit(1);
 	}
@@ -457,7 +457,7 @@ int main(int argc, char **argv)
 	else if (aqe_str_eq(argv[1], "bulk"))
 		bulk(&l, (unsigned)n);
 	else
-		http(&l);
+		http(&l, argc > 5 ? n : CONNS_MAX);
 	free(l.samples);
 	return 0;
 }

@@ -212,6 +212,27 @@ export -f web
 	in_lab body
 }
 
+@test "records of ends: stored with the next decision, alone within a moment, all of them when the service ends" {
+	body() {
+		lab_policy
+		web
+		mkdir -m 700 "$LAB/log"
+		rm -f "$LAB/ready"
+		mkfifo "$LAB/ready"
+		"$EGRESS" --type qe-lab --policy "$LAB/policy.json" --listen 127.0.0.1:3128 --audit "$LAB/log" --ready-fd 7 7<>"$LAB/ready" 2>>"$LAB/egress.err" &
+		LAB_EGRESS=$!
+		read -r -n 1 -t 20 <"$LAB/ready"
+		scenario ends
+		lab_end
+		lab_egress
+		curl -s -x http://127.0.0.1:3128 http://allowed.test/ >"$LAB/body"
+		lab_end
+		# nothing waited any longer, and the end comes before the service's own
+		tail -n 2 "$LAB/audit.jsonl" | jq -sce 'map(.phase + " " + .reason) == ["close ended", "event stopped"]'
+	}
+	in_lab body
+}
+
 @test "processes: confined; killed four times, the fifth closes; tokens stay spent" {
 	body() {
 		lab_policy

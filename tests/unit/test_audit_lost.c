@@ -132,6 +132,25 @@ START_TEST(lost_add__is_told_once)
 }
 END_TEST
 
+/* A writer keeps the counter open: one that took its place is looked at all the same, and made when
+ * it is gone. */
+START_TEST(counter__that_was_replaced_is_seen)
+{
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/" AUDIT_LOST_FILE, log_dir);
+	add_rows(2);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_ok(audit_lost_add(&opts, 2, "disk full", &err), err);
+	add_rows(1);
+	ck_assert_uint_eq(gaps().lost, 2);
+	ck_assert_int_eq(unlink(path), 0);
+	add_rows(1);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	ck_assert_uint_eq(gaps().lost, 2);
+}
+END_TEST
+
 static unsigned n_added;
 
 static void note_gap(const struct audit_row *r)
@@ -484,6 +503,7 @@ int main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup_lost, teardown_log);
 	tcase_add_test(t, lost_add__is_told_once);
+	tcase_add_test(t, counter__that_was_replaced_is_seen);
 	tcase_add_test(t, gap__is_passed_on_once_it_is_stored);
 	tcase_add_test(t, gap__is_not_told_twice);
 	tcase_add_test(t, counter__damaged_is_not_silent);

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "audit/lost.h"
@@ -307,6 +308,60 @@ START_TEST(crash__between_commit_and_new_round_doubles_nothing)
 }
 END_TEST
 
+/* Left by another process, as a hook of the container does while its services write. */
+static void spool_row_elsewhere(unsigned i)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		struct audit_row r = full_row(i);
+
+		_exit(audit_record(&spooled, &r, 1, NULL) == 0 ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+
+/* Who writes again and again looks each time, and takes over whatever waits. */
+START_TEST(writer__that_stays_takes_what_came_meanwhile)
+{
+	open_again(AUDIT_WRITE);
+	for (unsigned i = 1; i < 9; i += 2) {
+		spool_row_elsewhere(i);
+		ck_assert(audit_spool_waits(&opts));
+		(void)add_row(full_row(i + 1));
+		ck_assert(!audit_spool_waits(&opts));
+	}
+	audit_close(lg);
+	lg = NULL;
+	ck_assert_uint_eq(read_all().next, 9); /* in the order in which they came */
+}
+END_TEST
+
+START_TEST(look__sees_what_was_added_and_a_file_that_was_replaced)
+{
+	int fd = -1;
+
+	ck_assert(audit_spool_is_empty(&opts, &fd));
+	ck_assert_int_ge(fd, 0);
+	(void)spool_row(1);
+	ck_assert(!audit_spool_is_empty(&opts, &fd));
+	ck_assert_uint_eq(read_all().next, 2); /* takes it over */
+	ck_assert(audit_spool_is_empty(&opts, &fd));
+	ck_assert_int_eq(unlink(spool_path), 0);
+	ck_assert(!audit_spool_is_empty(&opts, &fd)); /* who takes over makes one */
+	open_again(AUDIT_WRITE);
+	(void)add_row(full_row(2));
+	audit_close(lg);
+	lg = NULL;
+	(void)spool_row(3);
+	ck_assert(!audit_spool_is_empty(&opts, &fd)); /* in the new one */
+	ck_assert_int_eq(close(fd), 0);
+}
+END_TEST
+
 /* Every length at which the last record may have been cut off. */
 START_TEST(crash__while_a_record_is_written_keeps_those_before)
 {
@@ -538,6 +593,8 @@ int main(void)
 	tcase_add_test(t, many__rows_at_once_are_all_there_or_none);
 	tcase_add_loop_test(t, file__that_is_odd_is_not_used, 0, ODDITIES);
 	tcase_add_test(t, lock__is_waited_for_up_to_the_deadline_asleep);
+	tcase_add_test(t, writer__that_stays_takes_what_came_meanwhile);
+	tcase_add_test(t, look__sees_what_was_added_and_a_file_that_was_replaced);
 	tcase_add_test(t, crash__between_commit_and_new_round_doubles_nothing);
 	tcase_add_test(t, crash__while_a_record_is_written_keeps_those_before);
 	tcase_add_test(t, change__of_any_byte_is_seen);

@@ -103,6 +103,30 @@ START_TEST(watch__does_not_get_events_of_its_forerunner)
 }
 END_TEST
 
+/* The same file is open elsewhere (a dialer's copy): its events then find nobody, neither the closed
+ * watch nor the one that got its slot and its number. */
+START_TEST(close__of_a_file_that_is_open_elsewhere)
+{
+	struct seen s, next;
+	int fd, copy;
+
+	make_readable(&s);
+	fd = s.watch.fd;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 100);
+	ck_assert_int_ge(copy, 100);
+	netpol_loop_close(loop, &s.watch);
+	ck_assert_int_eq(s.watch.fd, -1);
+	netpol_loop_close(loop, &s.watch); /* again is harmless */
+	make_readable(&next);
+	ck_assert_int_eq(next.watch.fd, fd);
+	ck_assert_ok(netpol_loop_once(loop, 100, &err), err);
+	ck_assert_ok(netpol_loop_once(loop, 0, &err), err);
+	ck_assert_uint_eq(s.calls, 0);
+	ck_assert_uint_eq(next.calls, 1);
+	ck_assert_int_eq(close(copy), 0);
+}
+END_TEST
+
 START_TEST(watch__grows_to_its_limit)
 {
 	static struct netpol_watch many[NETPOL_LOOP_WATCHES_MAX + 1];
@@ -285,6 +309,7 @@ static Suite *suite(void)
 	tcase_add_test(t, watch__tells_once);
 	tcase_add_test(t, unwatch__drops_events_of_the_same_round);
 	tcase_add_test(t, watch__does_not_get_events_of_its_forerunner);
+	tcase_add_test(t, close__of_a_file_that_is_open_elsewhere);
 	tcase_add_test(t, watch__grows_to_its_limit);
 	tcase_add_test(t, watch__refuses_what_cannot_be_watched);
 	tcase_add_test(t, arm__fires_once_when_due);

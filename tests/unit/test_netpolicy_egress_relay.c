@@ -88,6 +88,10 @@ START_TEST(run__forwards_each_end_by_itself)
 	ck_assert_uint_eq(drain(client[0], got, sizeof(got)), 4);
 	ck_assert_int_eq(shutdown(upstream[0], SHUT_WR), 0);
 	ck_assert_int_eq(netpol_relay_event(&relay, 1, EPOLLRDHUP), NETPOL_RELAY_ENDED);
+	/* all is passed on and both are about to be closed: that tells it too */
+	ck_assert_int_eq(recv(client[0], got, 1, MSG_DONTWAIT), -1);
+	ck_assert_int_eq(close(client[1]), 0);
+	ck_assert_int_eq(recv(client[0], got, 1, 0), 0);
 }
 END_TEST
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shim/core/cleanup.h"
+#include "shim/core/json.h"
 #include "tests/unit/unit.h"
 
 static struct aqe_arena *arena;
@@ -109,6 +110,29 @@ START_TEST(egress_row__of_a_tunnel_has_no_path)
 }
 END_TEST
 
+/* The log takes the metadata as they are: they must be what it would make of them. */
+START_TEST(egress_row__has_its_metadata_in_the_log_s_own_form)
+{
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(AUDIT_META_MAX);
+	struct aqe_json *v = NULL;
+
+	rec.action = NETPOL_ALLOWED;
+	rec.dns_us = 7;
+	rec.flags = NETPOL_FLAG_ECH | NETPOL_FLAG_WOULD_DENY;
+	strcpy(rec.raw_host, "a\"b\\\\x/<>&'~\x7f");
+	strcpy(rec.address, "2001:db8::1");
+	strcpy(rec.dropped, "127.0.0.1 loopback, ::1 loopback");
+	make();
+	ck_assert(row.meta_compact);
+	ck_assert_ok(aqe_json_parse(arena, row.meta, strlen(row.meta), &AQE_JSON_LIMITS_DEFAULT, &v,
+				    &err),
+		     err);
+	ck_assert_int_eq(v->type, AQE_JSON_OBJECT);
+	ck_assert_ok(aqe_json_emit(v, AQE_JSON_COMPACT, &b, &err), err);
+	ck_assert_str_eq(row.meta, aqe_buf_str(&b));
+}
+END_TEST
+
 static const struct {
 	const char *reason;
 	bool good;
@@ -143,6 +167,7 @@ int main(void)
 	tcase_add_test(t, egress_row__of_a_close);
 	tcase_add_test(t, egress_row__of_what_was_refused);
 	tcase_add_test(t, egress_row__of_a_tunnel_has_no_path);
+	tcase_add_test(t, egress_row__has_its_metadata_in_the_log_s_own_form);
 	tcase_add_loop_test(t, egress_row__of_an_event, 0, 4);
 	suite_add_tcase(s, t);
 	return unit_run(s);

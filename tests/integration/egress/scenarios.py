@@ -457,6 +457,38 @@ def repeated():
     same(stored + counted, 200)
 
 
+# ---- the records of ends ----
+
+def commits():
+    """Transactions in the present round of the write-ahead log: frames that say how large the database is."""
+    with open(os.path.join(LAB, "log/audit.db-wal"), "rb") as f:
+        wal = f.read()
+    page, salt = struct.unpack(">I", wal[8:12])[0], wal[16:24]
+    frames = [wal[i:i + 24] for i in range(32, len(wal) - 23, page + 24)]
+    return sum(1 for f in frames if f[8:16] == salt and f[4:8] != b"\0\0\0\0")
+
+
+def ends():
+    """One request after another: each end is stored with the next decision, so one transaction a request."""
+    def sequence():
+        before = commits()
+        with socket.create_connection(PROXY, timeout=20) as s:
+            for _ in range(10):
+                s.sendall(b"GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n")
+                head, rest = read_head(s)
+                assert " 200 " in head, head
+                length = int(head.lower().split("content-length: ")[1].split("\r\n")[0])
+                while len(rest) < length:
+                    rest += s.recv(65536)
+        return commits() - before
+    # on a machine that stood still in between an end does not wait so long
+    until(lambda: sequence() <= 12, 60)
+    # and alone it is stored soon
+    before = commits()
+    get("http://allowed.test/last")
+    until(lambda: commits() >= before + 2, 20)
+
+
 # ---- the processes ----
 
 def children():
