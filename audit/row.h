@@ -88,10 +88,10 @@ struct audit_row {
 	int64_t bytes_out;
 	const char *policy; /* digest of the policy that decided */
 	const char *waiver; /* waived property or waiver's name */
-	const char *meta; /* a JSON object in the compact form of our writer; audit_append() brings
-			   * it into that form, unless */
-	bool meta_compact; /* it comes from aqe_json_emit() as it is; not stored */
-	uint8_t hash[32]; /* of the row before and every field above */
+	const char *meta;  /* a JSON object in the compact form of our writer; audit_append() brings
+			    * it into that form, unless it comes from aqe_json_emit() as it is: */
+	bool meta_compact; /* then true; not stored */
+	uint8_t hash[32];  /* of the row before and every field above */
 };
 /* A row to fill: nothing there. */
 #define AUDIT_ROW_INIT(k, a)                                                                \

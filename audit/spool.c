@@ -68,8 +68,7 @@ static bool is_spool(int fd)
 {
 	struct stat st;
 
-	return is_ours(fd, S_IFREG) && fstat(fd, &st) == 0 &&
-	       st.st_size == (off_t)AUDIT_SPOOL_SIZE;
+	return is_ours(fd, S_IFREG) && fstat(fd, &st) == 0 && st.st_size == (off_t)AUDIT_SPOOL_SIZE;
 }
 
 static int open_spool(int dir, int flags)

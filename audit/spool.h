@@ -36,9 +36,9 @@ AQE_MUST_CHECK int audit_spool_add(const struct audit_opts *o, const struct audi
 /* True when something seems to be there; without a lock. */
 bool audit_spool_waits(const struct audit_opts *o);
 
-/* False when something may be there, which audit_spool_begin() then finds out: a look without a lock
- * for who writes again and again. `*io_fd` (-1 at first) keeps the file open from one look to the
- * next; the caller closes it. */
+/* False when something may be there, which audit_spool_begin() then finds out: a look without a
+ * lock for who writes again and again. `*io_fd` (-1 at first) keeps the file open from one look to
+ * the next; the caller closes it. */
 bool audit_spool_is_empty(const struct audit_opts *o, int *io_fd);
 
 /* Reading it, under its lock. */

@@ -27,9 +27,9 @@
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
 
-#define BATCH         64 /* records of one store */
-/* Nothing waits for the record of an end: it is stored with the next decision, so that an agent that
- * asks one thing after the other costs one flush of the disk a request, or after this time. */
+#define BATCH 64 /* records of one store */
+/* Nothing waits for the record of an end: it is stored with the next decision, so that an agent
+ * that asks one thing after the other costs one flush of the disk a request, or after this time. */
 #define LATE_MS       100
 #define SAVE_EVERY_MS 10000
 #define STOP_MS       700 /* from STOP to SIGKILL: the whole end takes less than a second */

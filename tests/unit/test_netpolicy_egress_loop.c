@@ -103,8 +103,8 @@ START_TEST(watch__does_not_get_events_of_its_forerunner)
 }
 END_TEST
 
-/* The same file is open elsewhere (a dialer's copy): its events then find nobody, neither the closed
- * watch nor the one that got its slot and its number. */
+/* The same file is open elsewhere (a dialer's copy): its events then find nobody, neither the
+ * closed watch nor the one that got its slot and its number. */
 START_TEST(close__of_a_file_that_is_open_elsewhere)
 {
 	struct seen s, next;
