@@ -16,6 +16,7 @@
 
 #include "shim/aqe/cmds.h"
 #include "shim/aqe/supervise.h"
+#include "shim/aqe/supervise_audit.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/cli.h"
 #include "shim/core/clock.h"
@@ -92,6 +93,7 @@ struct run {
 	bool present; /* an instance was told to have started, and not to have ended */
 	int stops;    /* signals that asked for the end */
 	int exit_status;
+	bool unrecorded; /* the last row was not taken by the audit log, and that was said */
 	char text[AQE_ERR_TEXT_MAX]; /* of the last failure */
 };
 
@@ -156,6 +158,19 @@ static void end_line(const struct run *r, struct line *l)
 		AQE_BUF_INIT(LINE_MAX_), AQE_BUF_INIT(LINE_MAX_) \
 	}
 
+/* What the log does not take is said once, and goes on: a supervisor that gave up would leave what
+ * it watches alone. */
+static void record(struct run *r, const struct shim_supervise_row *row)
+{
+	struct aqe_err e = AQE_ERR_INIT;
+	int rc = shim_supervise_record(&r->target, row, &e);
+
+	if (rc < 0 && !r->unrecorded)
+		(void)dprintf(STDERR_FILENO, "aqe supervise: %s: not recorded: %s\n", r->target.id,
+			      e.text);
+	r->unrecorded = rc < 0;
+}
+
 static void on_started(void *arg, pid_t pid)
 {
 	struct run *r = arg;
@@ -171,21 +186,32 @@ static void on_started(void *arg, pid_t pid)
 	if (pid > 0)
 		add_u(&l, "pid", (uint64_t)pid);
 	end_line(r, &l);
+	record(r, &(struct shim_supervise_row){ "started", NULL, -1, -1 });
 }
 
 static void on_ended(void *arg, int status)
 {
 	struct run *r = arg;
 	struct line l = LINE_INIT;
+	struct shim_target_end end = { -1, false };
+	bool signalled = status >= 0 && WIFSIGNALED(status);
 
 	r->pid = 0;
 	r->present = false;
+	if (status < 0)
+		end = shim_target_last(&r->target);
+	else
+		end.exit_code = signalled ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	begin_line(r, &l, "ended");
-	if (status >= 0 && WIFEXITED(status))
-		add_u(&l, "exit_code", (uint64_t)WEXITSTATUS(status));
-	if (status >= 0 && WIFSIGNALED(status))
+	if (signalled)
 		add_u(&l, "signal", (uint64_t)WTERMSIG(status));
+	else if (end.exit_code >= 0)
+		add_u(&l, "exit_code", (uint64_t)end.exit_code);
+	if (end.oom_killed)
+		add_b(&l, "oom_killed", true);
 	end_line(r, &l);
+	record(r, &(struct shim_supervise_row){ "ended", end.oom_killed ? "oom" : NULL,
+						end.exit_code, -1 });
 }
 
 static void on_failed(void *arg, const char *text)
@@ -249,6 +275,26 @@ static bool is_unseen_end(const struct shim_sup_action *a)
 		(a->why == SHIM_SUP_WHY_NOT_ALIVE || a->why == SHIM_SUP_WHY_LOST));
 }
 
+/* An end that was told as such is not told again as a failure. */
+static void record_report(struct run *r, const struct shim_sup_action *a)
+{
+	struct shim_supervise_row row = { shim_sup_report_name(a->report), NULL, -1, -1 };
+
+	if (a->report == SHIM_SUP_TELL_FAILED &&
+	    (a->why == SHIM_SUP_WHY_EXITED || a->why == SHIM_SUP_WHY_NOT_ALIVE ||
+	     a->why == SHIM_SUP_WHY_LOST))
+		return;
+	if (a->report == SHIM_SUP_TELL_STARTED)
+		return; /* told when it was */
+	if (a->report == SHIM_SUP_TELL_HELD)
+		row.reason = SHIM_SUP_CRASH_LOOP;
+	else if (a->report == SHIM_SUP_TELL_REFUSED || a->report == SHIM_SUP_TELL_FAILED)
+		row.reason = r->text[0] ? r->text : shim_sup_why_name(a->why);
+	if (a->report == SHIM_SUP_TELL_HELD || a->report == SHIM_SUP_TELL_FAILED)
+		row.failures = a->failures;
+	record(r, &row);
+}
+
 static void tell(void *arg, const struct shim_sup_action *a, const char *text)
 {
 	struct run *r = arg;
@@ -265,6 +311,7 @@ static void tell(void *arg, const struct shim_sup_action *a, const char *text)
 		   a->report == SHIM_SUP_TELL_STARTED ? "alive" : shim_sup_report_name(a->report));
 	add_details(r, &l, a);
 	end_line(r, &l);
+	record_report(r, a);
 	/* nothing runs and no call is out: what killed calls left to us */
 	if (a->report == SHIM_SUP_TELL_BACKOFF && r->target.kind == SHIM_TARGET_BUNDLE) {
 		while (waitpid(-1, NULL, WNOHANG) > 0)
@@ -493,6 +540,7 @@ static int take_options(struct run *r, struct shim_sup_config *cfg, struct aqe_e
 	cfg->done_is_failure = restart && aqe_str_eq(restart, "always");
 	if (timeout_ms > 0) {
 		cfg->start_timeout_ms = timeout_ms;
+		r->target.start_timeout_ms = timeout_ms;
 		if (timeout_ms < cfg->alive_timeout_ms)
 			cfg->alive_timeout_ms = timeout_ms;
 	}

@@ -20,11 +20,12 @@ struct shim_target {
 	const char *engine; /* ENGINE: "podman" or "docker"; else NULL */
 	const char *name;   /* ENGINE: the container; BUNDLE: the id at the runtime */
 	const char *bundle, *runtime,
-		*root;     /* BUNDLE: absolute paths; root NULL: the runtime's own */
-	char **argv;       /* PROCESS */
-	const char *path;  /* PROCESS: of argv[0] */
-	uint32_t grace_ms; /* from SIGTERM to SIGKILL */
-	bool always;       /* an end with success is no end */
+		*root;             /* BUNDLE: absolute paths; root NULL: the runtime's own */
+	char **argv;               /* PROCESS */
+	const char *path;          /* PROCESS: of argv[0] */
+	uint32_t grace_ms;         /* from SIGTERM to SIGKILL */
+	uint32_t start_timeout_ms; /* ENGINE: of one start */
+	bool always;               /* an end with success is no end */
 	struct aqe_arena *arena;
 	int fd; /* ENGINE, BUNDLE: a folder of its own, for the pid; -1 */
 };
@@ -43,6 +44,12 @@ AQE_MUST_CHECK int shim_target_look(struct shim_target *t, struct aqe_err *e);
 AQE_MUST_CHECK int shim_target_driver(struct shim_target *t, const struct shim_target_hooks *hooks,
 				      struct shim_loop *loop, struct shim_sup_driver *ret,
 				      struct aqe_err *e);
+/* ENGINE: how the instance ended that was told to have, as far as the engine knew. */
+struct shim_target_end {
+	int64_t exit_code; /* -1: not known; 128 + signal */
+	bool oom_killed;
+};
+struct shim_target_end shim_target_last(const struct shim_target *t);
 /* PROCESS: sends it a signal; others, and none that runs: nothing. */
 void shim_target_signal(struct shim_target *t, pid_t pid, int sig);
 

@@ -18,6 +18,7 @@
 #include "shim/core/proc.h"
 #include "shim/core/text.h"
 #include "shim/sandbox/engine.h"
+#include "shim/sandbox/monitor.h"
 #include "shim/sandbox/runtime_call.h"
 #include "shim/supervisor/driver_command.h"
 #include "shim/supervisor/driver_process.h"
@@ -76,6 +77,7 @@ static struct shim_box as_box(const struct shim_target *t)
 	b.plan.name = t->name;
 	b.plan.engine = t->engine;
 	b.plan.grace_ms = t->grace_ms;
+	b.plan.start_timeout_ms = t->start_timeout_ms;
 	return b;
 }
 
@@ -215,9 +217,21 @@ static int state_of(struct shim_target *t, struct shim_engine_state *ret, struct
 	return t->kind == SHIM_TARGET_ENGINE ? engine_state(t, ret, e) : bundle_state(t, ret, e);
 }
 
+/* For the supervisor, which is another process than this call. */
+static void note_end(const struct shim_target *t, const struct shim_engine_state *st)
+{
+	struct shim_last last = { st->exit_code, st->oom_killed };
+
+	/* without it the end is told without its status */
+	(void)!shim_fields_save(SHIM_LAST_FIELDS, t->fd, SHIM_LAST_FILE, &last, NULL);
+}
+
 static int call_start(struct shim_target *t, struct aqe_err *e)
 {
-	int rc = t->kind == SHIM_TARGET_ENGINE ? engine_start(t, e) : bundle_start(t, e);
+	int rc;
+
+	(void)unlinkat(t->fd, SHIM_LAST_FILE, 0); /* how an earlier one ended */
+	rc = t->kind == SHIM_TARGET_ENGINE ? engine_start(t, e) : bundle_start(t, e);
 
 	return rc == 0               ? SHIM_COMMAND_OK
 	       : rc == AQE_E_REFUSED ? SHIM_COMMAND_REFUSED
@@ -232,6 +246,7 @@ static int call_alive(struct shim_target *t, struct aqe_err *e)
 		return CANNOT_TELL;
 	if (st.running)
 		return SHIM_COMMAND_OK;
+	note_end(t, &st);
 	(void)aqe_err_set(e, AQE_E_UNKNOWN, 0,
 			  st.oom_killed ? "ended for lack of memory" : "not running");
 	return st.exit_code == 0 ? SHIM_COMMAND_DONE : SHIM_COMMAND_FAILED;
@@ -240,7 +255,11 @@ static int call_alive(struct shim_target *t, struct aqe_err *e)
 static int call_stop(struct shim_target *t, struct aqe_err *e)
 {
 	int rc = t->kind == SHIM_TARGET_ENGINE ? engine_stop(t, e) : bundle_stop(t, e);
+	struct shim_engine_state st;
 
+	if (rc == 0 && t->kind == SHIM_TARGET_ENGINE && engine_state(t, &st, NULL) == 0 &&
+	    !st.running)
+		note_end(t, &st);
 	return rc < 0 ? SHIM_COMMAND_FAILED : SHIM_COMMAND_OK;
 }
 
@@ -295,6 +314,17 @@ static void command_failed(void *arg, enum shim_command_verb verb, const char *t
 }
 
 /* ---- public ---- */
+
+struct shim_target_end shim_target_last(const struct shim_target *t)
+{
+	struct shim_last last = { -1, false };
+
+	if (t->kind == SHIM_TARGET_ENGINE)
+		/* absent: nobody knew */
+		(void)!shim_fields_load(t->arena, SHIM_LAST_FIELDS, t->fd, SHIM_LAST_FILE, &last,
+					NULL);
+	return (struct shim_target_end){ last.exit_code, last.oom_killed };
+}
 
 int shim_target_look(struct shim_target *t, struct aqe_err *e)
 {

@@ -420,7 +420,10 @@ static int note_container(struct shim_box *b, struct aqe_err *e)
 
 static int start(struct shim_box *b, struct aqe_err *e)
 {
-	struct shim_rest_call c = { .method = "POST", .path = "/start" };
+	/* a start may take as long as its own limit says: then the caller gives up, not we */
+	struct shim_rest_call c = { .method = "POST",
+				    .path = "/start",
+				    .timeout_ms = b->plan.start_timeout_ms };
 	struct aqe_json *answer = NULL;
 	struct shim_rest r;
 	int status = 0, rc = open_rest(b, &r, e);

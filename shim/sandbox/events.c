@@ -10,8 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "audit/log.h"
-#include "shim/aqe/audit_at.h"
+#include "shim/aqe/audit_own.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/clock.h"
 #include "shim/core/fs.h"
@@ -127,14 +126,9 @@ static int append_line(const struct shim_box *b, const struct aqe_buf *line, str
 
 static int record(const struct shim_box *b, const struct shim_event *ev, struct aqe_err *e)
 {
-	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(ARENA_MAX);
 	AQE_AUTO_BUF struct aqe_buf meta = AQE_BUF_INIT(SHIM_EVENT_LINE_MAX);
 	struct audit_row row = AUDIT_ROW_INIT(KINDS[ev->kind].kind, KINDS[ev->kind].action);
-	struct audit_opts o = { .dir = NULL };
-	int rc;
 
-	if (!a)
-		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for an audit row");
 	aqe_buf_addf(&meta, "{\"event\":\"%s\"", shim_event_name(ev->kind));
 	add_str(&meta, "engine", b->plan.engine);
 	add_details(&meta, ev);
@@ -147,10 +141,7 @@ static int record(const struct shim_box *b, const struct shim_event *ev, struct 
 	row.meta = aqe_buf_str(&meta);
 	if (ev->kind == SHIM_EVENT_STOPPED && ev->exit_code >= 0)
 		row.status = ev->exit_code;
-	rc = shim_audit_at(a, environ, AUDIT_WRITE, &o, e);
-	if (rc == 0)
-		rc = audit_row_fit(&row, a, e);
-	return rc < 0 ? rc : audit_record(&o, &row, 1, e);
+	return shim_audit_own(&row, e);
 }
 
 int shim_event_write(const struct shim_box *b, const struct shim_event *ev, struct aqe_err *e)

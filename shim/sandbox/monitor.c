@@ -74,6 +74,20 @@ static void set_error(struct shim_monitor *m, const char *text)
 
 /* ---- the instance ---- */
 
+/* The engine's id of it; without an engine the runtime knows it by the sandbox's name. */
+static void read_container(struct shim_monitor *m)
+{
+	AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(128);
+
+	if (aqe_fs_read_beneath(m->box->fd, SHIM_CONTAINER_FILE, AQE_FS_TRUSTED, &b, NULL) < 0 ||
+	    !aqe_is_hex(aqe_buf_str(&b), 64)) {
+		m->seen.container = m->box->name;
+		return;
+	}
+	(void)snprintf(m->container, sizeof(m->container), "%s", aqe_buf_str(&b));
+	m->seen.container = m->container;
+}
+
 /* Told before it is on disk that it was: who finds the line without the state (take_over()) does
  * not tell it again. */
 static void instance_new(struct shim_monitor *m, uint32_t start)
@@ -81,6 +95,7 @@ static void instance_new(struct shim_monitor *m, uint32_t start)
 	struct shim_event ev = SHIM_EVENT_INIT(SHIM_EVENT_STARTED);
 
 	m->present = true;
+	read_container(m);
 	m->seen.starts = start;
 	m->seen.started_s = now_s();
 	m->seen.ended_s = 0;

@@ -52,6 +52,7 @@ struct shim_monitor {
 	struct shim_want want;
 	struct shim_seen seen;
 	char error[AQE_ERR_TEXT_MAX]; /* what seen.error points to */
+	char container[80];           /* what seen.container points to */
 	int inotify_fd, pipe_fd[SHIM_STREAMS];
 	struct shim_log_writer log;
 	bool log_failed; /* told already */

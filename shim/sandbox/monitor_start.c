@@ -94,17 +94,24 @@ static int call_start(struct shim_box *b, const struct shim_engine_ops *engine, 
 /* A state that cannot be had is neither yes nor no. */
 #define CANNOT_TELL SHIM_COMMAND_STATUSES
 
+/* For the monitor, which is another process. */
+static void note_end(const struct shim_box *b, const struct shim_engine_state *st)
+{
+	struct shim_last last = { st->exit_code, st->oom_killed };
+
+	/* without it the end is told without its status */
+	(void)!shim_fields_save(SHIM_LAST_FIELDS, b->fd, SHIM_LAST_FILE, &last, NULL);
+}
+
 static int call_alive(struct shim_box *b, const struct shim_engine_ops *engine, struct aqe_err *e)
 {
 	struct shim_engine_state st;
-	struct shim_last last;
 
 	if (engine->state(b, &st, e) < 0)
 		return CANNOT_TELL;
 	if (st.running)
 		return SHIM_COMMAND_OK;
-	last = (struct shim_last){ st.exit_code, st.oom_killed };
-	(void)!shim_fields_save(SHIM_LAST_FIELDS, b->fd, SHIM_LAST_FILE, &last, NULL);
+	note_end(b, &st);
 	(void)aqe_err_set(e, AQE_E_UNKNOWN, 0, "not running");
 	if (aqe_str_eq(b->plan.restart, "no") && st.exit_code >= 0)
 		return SHIM_COMMAND_DONE;
@@ -114,11 +121,16 @@ static int call_alive(struct shim_box *b, const struct shim_engine_ops *engine, 
 static int call_stop(struct shim_box *b, const struct shim_engine_ops *engine, struct aqe_err *e)
 {
 	struct shim_want w = { false, false, false, 0 };
+	struct shim_engine_state st;
 
 	/* without a readable wish the usual grace is given */
 	(void)!shim_box_want(b, &w, NULL);
-	return engine->stop(b, !w.up && w.kill ? 0 : b->plan.grace_ms, e) < 0 ? SHIM_COMMAND_FAILED
-									      : SHIM_COMMAND_OK;
+	if (engine->stop(b, !w.up && w.kill ? 0 : b->plan.grace_ms, e) < 0)
+		return SHIM_COMMAND_FAILED;
+	/* an engine still knows how; without one its parent, the monitor, does */
+	if (engine->state(b, &st, NULL) == 0 && st.exists && !st.running)
+		note_end(b, &st);
+	return SHIM_COMMAND_OK;
 }
 
 int shim_monitor_call(struct shim_box *b, const char *verb)

@@ -411,6 +411,34 @@ engine_clean() {
 	[[ $AQE_ENGINE != podman* ]] || engine pod rm -f -a >/dev/null 2>&1 || :
 }
 
+# --- REST -----------------------------------------------------------------------------------
+
+ENG=${AQE_ENGINE%%-*} # as aqe names it
+
+# The engine's REST API: Podman's own service, with aqe-shim as its runtime; dockerd runs already.
+service_start() {
+	local dir=$AQE_TMP who=env
+	[ "$ENG" = podman ] || return 0
+	[ "$AQE_ENGINE" != podman-user ] || dir=/run/user/$AQE_UID who=as_user
+	SOCK=$dir/service.sock
+	# shellcheck disable=SC2016 # the inner shell's
+	CONTAINERS_STORAGE_CONF=$AQE_TMP/storage.conf DISABLE_HC_SYSTEMD=true $who sh -c 'cd "$(dirname "$0")" && echo $$ >"$0" && exec "$@"' \
+		"$dir/service.pid" podman --runtime aqe-shim system service -t 0 "unix://$SOCK" \
+		>"$AQE_TMP/service.log" 2>&1 3>&- 4>&- </dev/null &
+	wait_for test -S "$SOCK"
+}
+service_stop() {
+	local pid
+	[ "$ENG" = podman ] || return 0
+	pid=$(cat "$(dirname "$SOCK")/service.pid")
+	kill "$pid"
+	wait_for test ! -e "/proc/$pid"
+	# after an exec through the service its conmon stays for five minutes
+	pgrep -x conmon | while read -r pid; do kill "$pid"; done
+	no_conmon() { ! pgrep -x conmon; }
+	wait_for no_conmon
+}
+
 # --- leaks -------------------------------------------------------------------------------------
 
 state_dir() {
