@@ -165,7 +165,7 @@ $(FAULT_TESTS): private TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=real
 $(B)/unit/test_core_sha256: private TEST_WRAP := -Wl,--wrap=aqe_sha256_ni_usable
 
 # Events of this one do not go to the machine's audit log.
-$(B)/unit/test_sandbox_monitor: private TEST_WRAP := -Wl,--wrap=shim_audit_at
+$(B)/unit/test_sandbox_monitor: private TEST_WRAP := -Wl,--wrap=shim_audit_at,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
 # One that includes the header of a fake gets the fake.
 uses = $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell grep -sl 'tests/fakes/$(1)\.h' tests/unit/*.c))

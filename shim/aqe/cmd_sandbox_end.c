@@ -15,6 +15,7 @@
 #include "shim/sandbox/monitor.h"
 #include "shim/supervisor/store.h"
 
+#define END_TRIES 2
 #define MARGIN_MS 60000 /* beyond the grace: tries of the supervisor, a busy machine */
 
 static const struct aqe_cli_opt STOP_OPTS[] = {
@@ -64,10 +65,29 @@ static int is_at_rest(struct shim_box *b, const struct shim_seen *s)
 	return !shim_box_is_supervised(b);
 }
 
-/* A sandbox without a monitor may still have a container: then one is made to stop it. */
-int shim_sandbox_end(struct shim_box *b, bool kill, struct aqe_err *e)
+/* Lets nothing of it run. A sandbox without a monitor may still have a container: then one is made
+ * to stop it. What seems to be a monitor may be the call of one that was killed, and a start in it
+ * may still go well: so it is looked again. */
+static int let_rest(struct shim_box *b, struct aqe_err *e)
 {
 	struct shim_sup_saved saved = { 0, SHIM_SUP_HOLD_NONE, false, 0 };
+	int rc = 0;
+
+	for (int i = 0; rc == 0 && i < END_TRIES; i++) {
+		if (!shim_box_is_supervised(b)) {
+			rc = shim_store_load(b->place->supervisor_fd, b->name, &saved, NULL, e);
+			if (rc < 0 || !saved.running)
+				return rc;
+			rc = shim_monitor_ensure(b, e);
+		}
+		if (rc == 0)
+			rc = shim_sb_wait(b, b->plan.grace_ms + MARGIN_MS, is_at_rest, e);
+	}
+	return rc;
+}
+
+int shim_sandbox_end(struct shim_box *b, bool kill, struct aqe_err *e)
+{
 	struct shim_want w;
 	struct shim_seen s;
 	int rc = shim_box_want(b, &w, e);
@@ -77,14 +97,8 @@ int shim_sandbox_end(struct shim_box *b, bool kill, struct aqe_err *e)
 	w.up = false;
 	w.kill = kill;
 	rc = shim_box_set_want(b, &w, e);
-	if (rc == 0 && !shim_box_is_supervised(b)) {
-		rc = shim_store_load(b->place->supervisor_fd, b->name, &saved, NULL, e);
-		if (rc < 0 || !saved.running)
-			return rc;
-		rc = shim_monitor_ensure(b, e);
-	}
 	if (rc == 0)
-		rc = shim_sb_wait(b, b->plan.grace_ms + MARGIN_MS, is_at_rest, e);
+		rc = let_rest(b, e);
 	if (rc < 0)
 		return rc == AQE_E_ABSENT ? 0 : rc; /* --rm: it removed itself */
 	rc = shim_box_seen(b, &s, e);
@@ -118,6 +132,7 @@ static int end_each(const struct aqe_cli_cmd *cmd, end_fn *fn, int argc, char **
 
 	if (rc >= 0)
 		return rc;
+	shim_box_sweep(sb.arena, &sb.place);
 	for (size_t i = 0; i < sb.n_words; i++) {
 		SHIM_AUTO_BOX struct shim_box b = SHIM_BOX_INIT;
 		struct aqe_err e = AQE_ERR_INIT;
@@ -204,6 +219,7 @@ int shim_sandbox_destroy_all(int argc, char **argv)
 
 	if (rc >= 0)
 		return rc;
+	shim_box_sweep(sb.arena, &sb.place);
 	rc = shim_sb_each(&sb, ask_to_stop, NULL, &e);
 	if (rc == 0)
 		rc = shim_sb_each(&sb, destroy_one, &t, &e);

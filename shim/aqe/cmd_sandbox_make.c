@@ -279,6 +279,7 @@ static int make_box(struct shim_sb *sb, struct shim_plan *p, struct shim_box *re
 
 	if (!engine)
 		return aqe_err_set(e, AQE_E_ABSENT, 0, "engine '%.20s' is not built in", p->engine);
+	shim_box_sweep(sb->arena, &sb->place);
 	/* the image must stay from the look at it until the sandbox says that it uses it */
 	rc = shim_images_lock(&sb->place, e);
 	if (rc == 0)

@@ -62,6 +62,8 @@ static int descend(struct walk *w, const char *name, struct aqe_err *e)
 	fd = (int)syscall(SYS_openat2, above_fd(w, w->depth), name, &how, sizeof(how));
 	if (fd < 0 && (errno == ELOOP || errno == EXDEV))
 		return fault(AQE_E_UNTRUSTED, errno, "will not follow", name, e);
+	if (fd < 0 && errno == ENOENT)
+		return AQE_OK; /* somebody else removes it too */
 	if (fd < 0)
 		return fault(AQE_E_SYS, errno, "open", name, e);
 	l->dir = fdopendir(fd);

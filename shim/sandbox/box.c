@@ -3,8 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shim/core/cleanup.h"
@@ -106,8 +110,12 @@ int shim_box_find(struct aqe_arena *a, const struct shim_place *place, const cha
 		return rc;
 	for (size_t i = 0; i < n; i++) {
 		SHIM_AUTO_BOX struct shim_box b = SHIM_BOX_INIT;
-		int m = shim_box_open(a, place, names[i], &b, NULL) == 0 ? match(&b, what) : 0;
+		int m;
 
+		rc = shim_box_open(a, place, names[i], &b, e);
+		if (rc == AQE_E_NOMEM)
+			return rc; /* it may be the one that is meant */
+		m = rc == 0 ? match(&b, what) : 0;
 		if (m > best_match) {
 			best_match = m;
 			found = 0;
@@ -177,6 +185,26 @@ int shim_box_remove(struct shim_box *b, struct aqe_err *e)
 	return rc < 0 ? rc : aqe_fs_remove_tree(b->place->sandboxes_fd, b->name, e);
 }
 
+void shim_box_sweep(struct aqe_arena *a, const struct shim_place *place)
+{
+	const char **names = NULL;
+	char plan[SHIM_SANDBOX_NAME + sizeof(SHIM_PLAN_FILE) + 1];
+	size_t n = 0;
+
+	/* who makes one holds it shared, from before the folder until the plan is in it */
+	if (flock(place->store_fd, LOCK_EX | LOCK_NB) < 0)
+		return;
+	if (shim_place_list(a, place, &names, &n, NULL) < 0)
+		n = 0;
+	for (size_t i = 0; i < n; i++) {
+		(void)snprintf(plan, sizeof(plan), "%s/" SHIM_PLAN_FILE, names[i]);
+		if (faccessat(place->sandboxes_fd, plan, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+		    errno == ENOENT) /* what cannot be removed now is tried again */
+			(void)!aqe_fs_remove_tree(place->sandboxes_fd, names[i], NULL);
+	}
+	(void)flock(place->store_fd, LOCK_UN); /* ours: cannot fail */
+}
+
 /* ---- documents ---- */
 
 int shim_box_want(const struct shim_box *b, struct shim_want *ret, struct aqe_err *e)
@@ -219,10 +247,15 @@ bool shim_box_is_supervised(const struct shim_box *b)
 
 bool shim_seen_runs(const struct shim_seen *s)
 {
+	AQE_AUTO_FD int fd = s->pid > 0 ? (int)syscall(SYS_pidfd_open, s->pid, 0) : -1;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
 	uint64_t start = 0;
 
-	return s->pid > 0 && aqe_proc_start_time((pid_t)s->pid, &start, NULL) == 0 &&
-	       start == s->pid_start;
+	if (s->pid == 0 || aqe_proc_start_time((pid_t)s->pid, &start, NULL) != 0 ||
+	    start != s->pid_start)
+		return false;
+	/* readable: it has ended, and waits for init to take note (its monitor was killed) */
+	return fd < 0 || poll(&p, 1, 0) == 0;
 }
 
 const char *shim_seen_word(const struct shim_seen *s, bool supervised)

@@ -75,6 +75,11 @@ void shim_box_done(struct shim_box *b);
 /* Removes the folder and the failure count. */
 AQE_MUST_CHECK int shim_box_remove(struct shim_box *b, struct aqe_err *e);
 
+/* Removes what was left by processes that died while they made or removed a sandbox: folders
+ * without a plan. Does nothing while one is being made (shim_images_lock()): the next one does it.
+ */
+void shim_box_sweep(struct aqe_arena *a, const struct shim_place *place);
+
 AQE_MUST_CHECK int shim_box_want(const struct shim_box *b, struct shim_want *ret,
 				 struct aqe_err *e);
 AQE_MUST_CHECK int shim_box_set_want(const struct shim_box *b, const struct shim_want *w,
@@ -87,7 +92,7 @@ AQE_MUST_CHECK int shim_box_set_seen(const struct shim_box *b, const struct shim
 
 /* True while a monitor holds the sandbox. */
 bool shim_box_is_supervised(const struct shim_box *b);
-/* True when the process is there and is the one that was seen. */
+/* True when the process is there, has not ended and is the one that was seen. */
 bool shim_seen_runs(const struct shim_seen *s);
 /* "running", "restarting", "held", ...: the one word for people. */
 const char *shim_seen_word(const struct shim_seen *s, bool supervised);

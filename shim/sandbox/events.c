@@ -161,22 +161,25 @@ int shim_event_write(const struct shim_box *b, const struct shim_event *ev, stru
 
 /* ---- reading it back ---- */
 
-void shim_event_history_line(const struct shim_box *b, const char *line, size_t len,
-			     struct shim_event_history *h)
+int shim_event_history_line(const struct shim_box *b, const char *line, size_t len,
+			    struct shim_event_history *h, struct aqe_err *e)
 {
 	AQE_AUTO_ARENA struct aqe_arena *a = NULL;
 	struct aqe_json *root = NULL;
 	const char *event = NULL, *sandbox = NULL;
 	uint64_t start = 0;
+	int rc;
 
 	/* most lines are of other sandboxes */
 	if (!memmem(line, len, b->name, strlen(b->name)))
-		return;
+		return 0;
 	a = aqe_arena_new(ARENA_MAX);
-	if (!a || aqe_json_parse(a, line, len, &AQE_JSON_LIMITS_DEFAULT, &root, NULL) < 0 ||
-	    aqe_json_get_str(root, "sandbox", &sandbox, NULL) != 1 ||
+	rc = a ? aqe_json_parse(a, line, len, &AQE_JSON_LIMITS_DEFAULT, &root, NULL) : AQE_E_NOMEM;
+	if (rc == AQE_E_NOMEM)
+		return aqe_err_set(e, rc, 0, "no memory for the events");
+	if (rc < 0 || aqe_json_get_str(root, "sandbox", &sandbox, NULL) != 1 ||
 	    aqe_json_get_str(root, "event", &event, NULL) != 1 || !aqe_str_eq(sandbox, b->name))
-		return;
+		return 0;
 	if (aqe_str_eq(event, KINDS[SHIM_EVENT_CREATED].name)) {
 		*h = (struct shim_event_history){ 0, false }; /* before: another of that name */
 	} else if (aqe_str_eq(event, KINDS[SHIM_EVENT_STARTED].name)) {
@@ -186,6 +189,7 @@ void shim_event_history_line(const struct shim_box *b, const char *line, size_t 
 	} else if (aqe_str_eq(event, KINDS[SHIM_EVENT_STOPPED].name)) {
 		h->ended = true;
 	}
+	return 0;
 }
 
 static int read_history(const struct shim_box *b, const char *name, struct shim_event_history *h,
@@ -205,9 +209,13 @@ static int read_history(const struct shim_box *b, const char *name, struct shim_
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory");
 	(void)AQE_TAKE_FD(fd); /* the stream's */
 	/* a line is as long as the file at most, and that has a limit */
-	while ((n = getline(&line, &cap, in)) > 0)
-		shim_event_history_line(b, line, (size_t)n, h);
-	return ferror(in) ? aqe_err_set(e, AQE_E_SYS, errno, "read the events") : 0;
+	while (rc == 0 && (n = getline(&line, &cap, in)) > 0)
+		rc = shim_event_history_line(b, line, (size_t)n, h, e);
+	/* without memory it ends before the file does */
+	if (rc == 0 && !feof(in))
+		rc = aqe_err_set(e, errno == ENOMEM ? AQE_E_NOMEM : AQE_E_SYS, errno,
+				 "read the events");
+	return rc;
 }
 
 int shim_event_history(const struct shim_box *b, struct shim_event_history *ret, struct aqe_err *e)

@@ -58,8 +58,8 @@ struct shim_event_history {
 /* Lines that are no events of ours, or cut off, are passed over. */
 AQE_MUST_CHECK int shim_event_history(const struct shim_box *b, struct shim_event_history *ret,
 				      struct aqe_err *e);
-/* One line, of any sandbox, with or without its newline. Exposed for tests. */
-void shim_event_history_line(const struct shim_box *b, const char *line, size_t len,
-			     struct shim_event_history *h);
+/* One line, of any sandbox, with or without its newline; AQE_E_NOMEM. Exposed for tests. */
+AQE_MUST_CHECK int shim_event_history_line(const struct shim_box *b, const char *line, size_t len,
+					   struct shim_event_history *h, struct aqe_err *e);
 
 #endif

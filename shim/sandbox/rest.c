@@ -176,11 +176,22 @@ static int take_body(void *self, const void *p, size_t n)
 	return 0;
 }
 
-static int parse(const struct shim_rest *r, const struct aqe_buf *b, struct aqe_json **ret)
+/* What is no JSON is no document; what could not be read for lack of memory is not "none": a
+ * verdict may hang on it. */
+static int parse(const struct shim_rest *r, const struct aqe_buf *b, struct aqe_json **ret,
+		 struct aqe_err *e)
 {
 	struct aqe_json *doc = NULL;
+	int rc;
 
-	if (ret && b->len > 0 && aqe_json_parse(r->arena, b->p, b->len, &LIMITS, &doc, NULL) == 0)
+	if (b->failed == AQE_E_NOMEM)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "%s: no memory for its answer", r->engine);
+	if (!ret || b->len == 0)
+		return 0;
+	rc = aqe_json_parse(r->arena, b->p, b->len, &LIMITS, &doc, NULL);
+	if (rc == AQE_E_NOMEM)
+		return aqe_err_set(e, rc, 0, "%s: no memory for its answer", r->engine);
+	if (rc == 0)
 		*ret = doc;
 	return 0;
 }
@@ -256,7 +267,7 @@ int shim_rest_do(const struct shim_rest *r, const struct shim_rest_call *c, int 
 	if (ret)
 		*ret = NULL;
 	if (rc == 0)
-		rc = parse(r, &got.fault, ret);
+		rc = parse(r, &got.fault, ret, e);
 	*ret_status = got.status;
 	aqe_buf_done(&got.fault);
 	return rc;
@@ -287,6 +298,8 @@ int shim_rest_fault(const struct shim_rest *r, const char *doing, int status,
 		return aqe_err_set(e, AQE_E_UNKNOWN, 0, "%s: %s: HTTP status %d", r->engine, doing,
 				   status);
 	printable(&safe, text);
+	if (aqe_buf_ok(&safe, e) < 0)
+		return safe.failed;
 	text = aqe_buf_str(&safe);
 	/* the engine's frame around the shim's words says nothing more */
 	shim = strstr(text, "refused: ");

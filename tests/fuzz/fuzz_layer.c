@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	u.root_fd = root;
 	u.id_shift = shift;
 	u.id_size = shift ? SHIM_ID_SIZE : 0;
-	next = memmem(data, size, NEXT, strlen(NEXT));
+	next = memmem(data + 1, size - 1, NEXT, strlen(NEXT));
 	n = next ? (size_t)(next - data) : size;
 	unpack(&u, data + 1, n - 1, layer);
 	if (next)

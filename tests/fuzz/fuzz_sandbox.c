@@ -38,7 +38,7 @@ static void read_event(const char *text, size_t n)
 	struct shim_event_history h = { 0, false };
 
 	b.name = "agentic-qe-default-a";
-	shim_event_history_line(&b, text, n, &h);
+	must(shim_event_history_line(&b, text, n, &h, NULL) == 0);
 }
 
 static void read_log(const char *text, size_t n)

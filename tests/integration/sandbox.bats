@@ -91,6 +91,53 @@ own_policy() { write_policy jq='.images[].types = ["default", "qe-test-writer"]'
 	[ "$(sb inspect kept | jq '.[0].state.pid')" = "$pid" ]
 }
 
+# Whatever is left of a sandbox whose id begins with "slain".
+slain_leaks() {
+	find /var/lib/aqe-shim /run/aqe-shim /run/crun /run/runc -name '*slain*' 2>/dev/null | sed 's/^/file: /'
+	find /var/lib/aqe-shim/supervisor -mindepth 1 -name '.*' ! -name .lock | sed 's/^/file: /'
+	ps -eo pid=,args= | awk '/slain|sleep 86397/ && !/awk|timeout/ { print "process: " $0 }'
+	find /sys/fs/cgroup -mindepth 2 -type d -name '*slain*' 2>/dev/null | sed 's/^/cgroup: /'
+	grep slain /proc/self/mountinfo | sed 's/^/mount: /'
+}
+slain_clean() { [ -z "$(slain_leaks)" ]; }
+slay() { ps -eo pid=,args= | awk -v what="$1" '$0 ~ what && /slain/ && !/awk|sh -c|timeout/ { print $1 }' | xargs -r kill -KILL 2>/dev/null || :; }
+
+@test "SIGKILL of command and monitor at any moment of a start: list and rm find all of it" {
+	local n us t0 t1 name
+	t0=$(date +%s%N)
+	sb run -d --id slain-0 --image "oci:$AQE_TMP/layout" -- sleep 86397
+	t1=$(date +%s%N)
+	sb rm -f slain-0
+	for n in $(seq "${AQE_KILL_ROUNDS:-8}"); do
+		us=$((RANDOM * 32768 + RANDOM))
+		us=$((us % ((t1 - t0) / 800)))
+		"$AQE" sandbox run -d --id "slain-$n" --image "oci:$AQE_TMP/layout" -- sleep 86397 >"$AQE_TMP/low/output" 2>&1 <"$AQE_TMP/low/stdin" 3>&- &
+		python3 -c 'import sys, time; time.sleep(int(sys.argv[1]) / 1e6)' "$us"
+		# every other time its calls of the runtime, too
+		if [ $((n % 2)) = 0 ]; then slay "sandbox (run|monitor)"; else slay .; fi
+		wait $! || :
+		run sb list
+		assert_status 0
+		name=$(grep -o 'agentic-qe-default-slain[^ ]*' <<<"$output" || :)
+		run sb rm -f "${name:-slain-$n}"
+		if [ -n "$name" ]; then
+			assert_status 0 || {
+				echo "round $n, killed after $us us"
+				tail -n 20 "/var/lib/aqe-shim/sandboxes/$name"/{state.json,want.json,begun.json,monitor.log,runtime.log} "/var/lib/aqe-shim/supervisor/$name.json"
+				slain_leaks
+				return 1
+			}
+		else
+			assert_has "not found"
+		fi
+		wait_for slain_clean || {
+			echo "round $n, killed after $us us of $(((t1 - t0) / 1000)), name '$name':"
+			slain_leaks
+			return 1
+		}
+	done
+}
+
 @test "a runtime that hangs is timed out, and its call ended" {
 	printf '#!/bin/sh\n[ "$6" = create ] || [ "$5" = create ] || exec "%s" "$@"\nexec sleep 86398\n' "$AQE_SHIM" >"$AQE_TMP/hangs"
 	chmod 755 "$AQE_TMP/hangs"

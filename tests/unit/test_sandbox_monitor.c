@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,11 +14,13 @@
 #include "shim/core/cleanup.h"
 #include "shim/core/fs.h"
 #include "shim/core/json.h"
+#include "shim/core/proc.h"
 #include "shim/core/text.h"
 #include "shim/sandbox/engine.h"
 #include "shim/sandbox/events.h"
 #include "shim/sandbox/monitor.h"
 #include "shim/supervisor/store.h"
+#include "tests/fakes/fake_alloc.h"
 #include "tests/unit/unit.h"
 
 #define RUN_MS 60000 /* nothing here takes as long */
@@ -152,8 +155,9 @@ static void want(bool up)
 	ck_assert_ok(shim_box_set_want(&box, &w, &e), e);
 }
 
-/* A life of a monitor, in a process of its own; the status of its end. */
-static int run_monitor(void)
+/* A life of a monitor, in a process of its own, whose `nth` allocation fails (0: none); the status
+ * of its end. */
+static int run_monitor_without(unsigned nth)
 {
 	struct aqe_err e = AQE_ERR_INIT;
 	int status = 0, ms = 0;
@@ -165,15 +169,25 @@ static int run_monitor(void)
 		struct shim_box mine = SHIM_BOX_INIT;
 		int rc = shim_box_open(a, &place, box.name, &mine, &e);
 
-		/* it says there that there is no audit log */
-		if (!freopen("/dev/null", "w", stderr))
+		/* it says there that there is no audit log, and which event it could not tell */
+		if (!freopen(aqe_arena_fmt(a, "%s/said", base), "w", stderr) ||
+		    setvbuf(stderr, NULL, _IONBF, 0) != 0)
 			_exit(2);
-		_exit(rc == 0 && shim_monitor_run(&mine, &e) == 0 ? 0 : 1);
+		fake_alloc_arm(nth);
+		rc = rc == 0 ? shim_monitor_run(&mine, &e) : rc;
+		if (!fake_alloc_disarm() && nth)
+			_exit(3); /* so many there were not */
+		_exit(rc == 0 ? 0 : rc == AQE_E_NOMEM && rc == (int)e.code ? 1 : 2);
 	}
 	while (waitpid(pid, &status, WNOHANG) == 0 && ms++ < RUN_MS)
 		(void)poll(NULL, 0, 1);
 	ck_assert_msg(ms < RUN_MS, "the monitor does not end");
 	return status;
+}
+
+static int run_monitor(void)
+{
+	return run_monitor_without(0);
 }
 
 /* The names of the events, with the number of a start and the status of an end. */
@@ -384,9 +398,120 @@ START_TEST(history__line)
 	struct shim_event_history h = { 7, false };
 
 	b.name = "N";
-	shim_event_history_line(&b, LINES[_i].line, strlen(LINES[_i].line), &h);
+	ck_assert_int_eq(shim_event_history_line(&b, LINES[_i].line, strlen(LINES[_i].line), &h,
+						 NULL),
+			 0);
 	ck_assert_uint_eq(h.starts, LINES[_i].starts);
 	ck_assert_int_eq(h.ended, LINES[_i].ended);
+}
+END_TEST
+
+/* ---- a monitor without memory ---- */
+
+/* As after make_box(). */
+static void start_anew(void)
+{
+	static const char *const FILES[] = { SHIM_STATE_FILE, SHIM_BEGUN_FILE, SHIM_LAST_FILE };
+	struct shim_event ev = SHIM_EVENT_INIT(SHIM_EVENT_CREATED);
+	struct aqe_err e = AQE_ERR_INIT;
+
+	for (size_t i = 0; i < AQE_COUNT(FILES); i++)
+		(void)unlinkat(box.fd, FILES[i], 0);
+	ck_assert_ok(shim_store_remove(place.supervisor_fd, box.name, &e), e);
+	ck_assert_int_eq(unlinkat(place.fd, SHIM_EVENTS_FILE, 0), 0);
+	(void)!shim_event_write(&box, &ev, NULL);
+}
+
+/* Did the monitor say that it could not write an event down? */
+static bool said_so(void)
+{
+	char text[4096] = "", path[128];
+	AQE_AUTO_FD int fd = -1;
+
+	(void)snprintf(path, sizeof(path), "%s/said", base);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_ge(read(fd, text, sizeof(text) - 1), 0);
+	return strstr(text, "out of memory") || strstr(text, "no memory");
+}
+
+/* Whatever a monitor lacked memory for: it ends with that word or goes on, and the next one leaves
+ * nothing running. What it could not tell it says in its log. Its calls are processes of their own,
+ * which lack it too. */
+START_TEST(alloc__loses_nothing)
+{
+	const char *told;
+	int status = 0;
+	bool said, whole;
+	unsigned n;
+
+	set_script(ENDS, "true");
+	for (n = 1; n < 2000 && (n == 1 || WEXITSTATUS(status) != 3); n++) {
+		struct aqe_err e = AQE_ERR_INIT;
+		struct shim_seen s;
+
+		want(true);
+		status = run_monitor_without(n);
+		said = said_so();
+		ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) != 2,
+			      "allocation %u: status %x", n, (unsigned)status);
+		want(false);
+		ck_assert_int_eq(run_monitor(), 0);
+		ck_assert_ok(shim_box_seen(&box, &s, &e), e);
+		ck_assert_msg(!shim_seen_runs(&s), "allocation %u: it runs", n);
+		told = events();
+		whole = aqe_str_eq(told, "created") || aqe_starts(told, "created error") ||
+			(aqe_starts(told, "created started:1") && strstr(told, " stopped"));
+		ck_assert_msg(whole || said, "allocation %u, status %d: %s", n, WEXITSTATUS(status),
+			      told);
+		start_anew();
+	}
+	ck_assert_int_eq(WEXITSTATUS(status), 3);
+	ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
+/* ---- what is seen, what is left ---- */
+
+/* One that has ended and waits to be taken note of does not run: its monitor may have been killed.
+ */
+START_TEST(seen_runs__not_when_it_has_ended)
+{
+	struct shim_seen s = SHIM_SEEN_INIT;
+	struct aqe_err e = AQE_ERR_INIT;
+	siginfo_t info;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0)
+		_exit(0);
+	ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	s.pid = (uint32_t)pid;
+	ck_assert_ok(aqe_proc_start_time(pid, &s.pid_start, &e), e);
+	ck_assert(!shim_seen_runs(&s));
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	s.pid = (uint32_t)getpid();
+	ck_assert_ok(aqe_proc_start_time(getpid(), &s.pid_start, &e), e);
+	ck_assert(shim_seen_runs(&s));
+	s.pid_start++; /* another process of that number */
+	ck_assert(!shim_seen_runs(&s));
+}
+END_TEST
+
+/* A folder without a plan is what a killed maker or remover left; not while one is at work. */
+START_TEST(sweep__removes_what_has_no_plan)
+{
+	AQE_AUTO_FD int maker = openat(place.fd, "store", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	ck_assert_int_eq(mkdirat(place.sandboxes_fd, "agentic-qe-default-half", 0700), 0);
+	ck_assert_int_eq(flock(maker, LOCK_SH), 0);
+	shim_box_sweep(arena, &place);
+	ck_assert_int_eq(faccessat(place.sandboxes_fd, "agentic-qe-default-half", F_OK, 0), 0);
+	ck_assert_int_eq(flock(maker, LOCK_UN), 0);
+	shim_box_sweep(arena, &place);
+	ck_assert_int_ne(faccessat(place.sandboxes_fd, "agentic-qe-default-half", F_OK, 0), 0);
+	ck_assert_int_eq(faccessat(box.fd, SHIM_PLAN_FILE, F_OK, 0), 0);
+	ck_assert_int_eq(flock(maker, LOCK_EX | LOCK_NB), 0); /* it has let go */
 }
 END_TEST
 
@@ -403,6 +528,9 @@ int main(void)
 	tcase_add_test(t, kill__between_start_and_its_event);
 	tcase_add_test(t, kill__and_it_ends_unseen);
 	tcase_add_loop_test(t, kill__tells_nothing_twice, 0, (int)AQE_COUNT(WINDOWS));
+	tcase_add_test(t, alloc__loses_nothing);
+	tcase_add_test(t, seen_runs__not_when_it_has_ended);
+	tcase_add_test(t, sweep__removes_what_has_no_plan);
 	suite_add_tcase(s, t);
 	tcase_add_loop_test(pure, history__line, 0, (int)AQE_COUNT(LINES));
 	suite_add_tcase(s, pure);
