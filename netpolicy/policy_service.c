@@ -44,6 +44,17 @@ static bool path_ok(const char *s)
 	return true;
 }
 
+/* Nothing opens loopback, which behind an upstream proxy would be the proxy's. */
+static bool is_local(const char *p, size_t n)
+{
+	struct netpol_host host;
+	const char *port = NULL;
+	size_t host_n = 0, port_n = 0;
+
+	netpol_authority_split(p, n, &host_n, &port, &port_n);
+	return netpol_host_parse(p, host_n, &host, NULL) && netpol_host_is_local(&host);
+}
+
 static bool upstream_ok(const char *s)
 {
 	const char *host = s + strlen(HTTPS);
@@ -52,8 +63,8 @@ static bool upstream_ok(const char *s)
 	if (!aqe_starts(s, HTTPS) || strlen(s) > URL_MAX)
 		return false;
 	n = strcspn(host, "/");
-	return host_port_ok(host, n, false) && path_ok(host + n) && !aqe_ends(s, "/") &&
-	       netpol_gateway_path_ok(host + n, strlen(host + n));
+	return host_port_ok(host, n, false) && !is_local(host, n) && path_ok(host + n) &&
+	       !aqe_ends(s, "/") && netpol_gateway_path_ok(host + n, strlen(host + n));
 }
 
 /* Names that say how a message is framed, or whom it is for, are not the policy's to set. */
@@ -281,7 +292,8 @@ static int read_gateway(struct netpol_build *b, const struct aqe_json *v, struct
 				    .prefix = "",
 				    .max_request = REQUEST_MAX };
 	const struct text_row rows[] = {
-		{ "upstream", upstream_ok, "https://HOST[:PORT][/PATH] without a slash at its end",
+		{ "upstream", upstream_ok,
+		  "https://HOST[:PORT][/PATH] without a slash at its end, no loopback",
 		  &g.upstream },
 		{ "credentialFile", file_ok, "an absolute path", &g.credential_file },
 		{ "caFile", file_ok, "an absolute path", &g.ca_file },

@@ -371,8 +371,15 @@ static void look_up(struct dial *x)
 {
 	struct dialer *d = x->d;
 	const struct netpol_host *host = host_of(x);
+	enum netpol_class class;
 	struct netpol_resolved known;
 
+	/* an address behind the proxy is not dialled here, but is judged: a gateway's upstream */
+	if (d->via.used && x->host.kind == NETPOL_HOST_LITERAL &&
+	    !netpol_decide_addr(d->type, NULL, 0, &x->host.addr, &class)) {
+		answer(x, NETPOL_DIAL_ADDRESS, -1);
+		return;
+	}
 	if (d->via.used && host->kind == NETPOL_HOST_LITERAL) {
 		/* The policy names this very address: it need not be one that agents may reach. */
 		x->addrs[x->n_addrs++] = host->addr;

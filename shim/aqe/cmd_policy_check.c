@@ -21,7 +21,8 @@ static const struct aqe_cli_opt OPTS[] = {
 	  "how it would be asked for: http (port 80), connect or tls (443), socks (80, 443), dns "
 	  "(no port), any (default: 80, 443)",
 	  SHIM_POLICY_PROTO },
-	{ "resolve", 0, NULL, "look an allowed name up here, and judge its addresses too",
+	{ "resolve", 0, NULL,
+	  "look an allowed name up here, and judge its addresses too; not with an upstream proxy",
 	  SHIM_POLICY_RESOLVE },
 	SHIM_POLICY_OPT_FILE,
 	SHIM_POLICY_OPT_FORMAT,
@@ -225,7 +226,7 @@ static int answer(const struct shim_policy_args *args, const struct netpol_polic
 	struct resolved r = { .n = 0 };
 
 	netpol_decide(t, NULL, 0, rq, NETPOL_PEEK, &n);
-	if (args->resolve)
+	if (args->resolve && !p->upstream_proxy) /* which looks names up itself */
 		judge_addresses(t, &n, &r);
 	if (args->json && json(&b, args, p, rq, &n, &r))
 		return SHIM_EXIT_UNDECIDED;
@@ -261,11 +262,11 @@ static void judge_upstream(struct gateway_check *c)
 {
 	const struct netpol_host *h = &c->answer.gateway->host;
 	struct resolved *r = &c->addresses;
-	bool good = !netpol_host_is_local(h);
+	bool good = true;
 
-	if (good && h->kind == NETPOL_HOST_LITERAL) {
+	if (h->kind == NETPOL_HOST_LITERAL) {
 		good = netpol_decide_addr(c->type, NULL, 0, &h->addr, r->class);
-	} else if (good && c->args->resolve) {
+	} else if (c->args->resolve && !c->policy->upstream_proxy) {
 		resolve(c->type, h->text, r);
 		good = r->n == 0 || r->n_allowed > 0;
 	}

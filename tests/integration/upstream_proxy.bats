@@ -172,6 +172,16 @@ odd() {
 	proxied '"10.66.0.4:8889"' '"addDomains":["*.odd.test:99"]' # nobody there
 	lab_egress
 	curl -s --max-time 30 -x http://127.0.0.1:3128 -o /dev/null -w 'none %{http_code}\n' http://none.odd.test:99/
+	lab_end
+	# a gateway's address is judged before the proxy is asked
+	proxied '"10.66.0.4:8888"'
+	jq '.network.gateways = {inner: {upstream: "https://192.168.7.7"}, near: {upstream: "https://10.66.0.9"}}' "$LAB/policy.json" >"$LAB/policy.new"
+	mv "$LAB/policy.new" "$LAB/policy.json"
+	lab_egress --gateway 127.0.0.1:3129
+	curl -s --max-time 30 -o "$LAB/got" -w 'inner %{http_code}\n' http://127.0.0.1:3129/inner/x
+	grep -o address_denied "$LAB/got" | sort -u
+	curl -s --max-time 30 -o /dev/null -w 'near %{http_code}\n' http://127.0.0.1:3129/near/x
+	jq -r 'split(" ")[1]' "$LAB/proxy.jsonl" | grep -E '^(192|10)\.' | sed 's/^/asked for /'
 }
 
 @test "a proxy that refuses, hangs, or says something else" {
@@ -184,4 +194,9 @@ odd() {
 	has "first b'hello\nTUNNEL\nping\n'"
 	has "asked 9"
 	has "none 502"
+	has "inner 403"
+	has "address_denied"
+	has "near 502"
+	has "asked for 10.66.0.9:443"
+	! grep -F "asked for 192" <<<"$output" || return 1
 }

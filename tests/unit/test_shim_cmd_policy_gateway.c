@@ -47,7 +47,7 @@ END_TEST
 	"\"rate\":{\"perMinute\":3,\"perHour\":30,\"burst\":1}},\n"                             \
 	"\"open\":{\"upstream\":\"https://open.test\"},\n"                                      \
 	"\"meta\":{\"upstream\":\"https://169.254.169.254\"},\n"                                \
-	"\"inner\":{\"upstream\":\"https://localhost\"},\n"                                     \
+	"\"inner\":{\"upstream\":\"https://10.1.2.3\"},\n"                                      \
 	"\"others\":{\"upstream\":\"https://api.test\",\"types\":[\"qe-test-writer\"]}}}}"
 
 static const struct {
