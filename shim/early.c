@@ -114,12 +114,13 @@ static const struct {
 
 static const struct {
 	char name[8];
-	bool signals; /* takes --all, and one word after the id */
+	char option[8], letter[4]; /* all that it takes */
+	bool signals;              /* one word after the id */
+	bool deletes;
 } verbs[] = {
-	{ "state", false },
-	{ "kill", true },
-	{ "pause", false },
-	{ "resume", false },
+	{ "state", "", "", false, false },          { "kill", "--all", "-a", true, false },
+	{ "pause", "", "", false, false },          { "resume", "", "", false, false },
+	{ "delete", "--force", "-f", false, true },
 };
 
 static const char ends[][8] = {
@@ -178,32 +179,102 @@ static bool is_id(const char *s)
 	return n && s[0] != '-' && !same(s, ".") && !same(s, "..");
 }
 
-bool shim_early_plan(char *const *argv, struct shim_early *ret)
+/* Where the verb is, or NULL. */
+static char *const *verb_at(char *const *argv, struct shim_early *call)
 {
-	struct shim_early call = { NULL, NULL, false };
 	char *const *at = argv;
-	size_t verb = 0;
 
 	if (!*at++)
-		return false;
+		return NULL;
 	while (*at && **at == '-') {
-		if (!global(&at, &call))
-			return false;
+		if (!global(&at, call))
+			return NULL;
 	}
+	return *at ? at : NULL;
+}
+
+bool shim_early_plan(char *const *argv, struct shim_early *ret)
+{
+	struct shim_early call = { NULL, NULL, false, false };
+	char *const *at = verb_at(argv, &call);
+	size_t verb = 0;
+
+	if (!at)
+		return false;
 	while (*at && verb < COUNT(verbs) && !same(*at, verbs[verb].name))
 		verb++;
 	if (!*at++ || verb == COUNT(verbs))
 		return false;
-	while (*at && verbs[verb].signals && (same(*at, "--all") || same(*at, "-a")))
+	while (*at && verbs[verb].option[0] &&
+	       (same(*at, verbs[verb].option) || same(*at, verbs[verb].letter)))
 		at++;
 	if (!*at || !is_id(*at))
 		return false;
 	call.id = *at++;
 	call.ends = verbs[verb].signals && shim_early_is_end(*at);
+	call.deletes = verbs[verb].deletes;
 	if (*at && verbs[verb].signals && **at && **at != '-')
 		at++;
 	if (*at)
 		return false;
 	*ret = call;
 	return true;
+}
+
+/* ---- cgroups ---- */
+
+static const char joining[][8] = { "create", "run", "exec" };
+
+bool shim_early_joins(char *const *argv)
+{
+	struct shim_early call = { NULL, NULL, false, false };
+	char *const *verb = verb_at(argv, &call);
+	size_t i = 0;
+
+	while (verb && i < COUNT(joining) && !same(*verb, joining[i]))
+		i++;
+	return verb && i < COUNT(joining);
+}
+
+/* Appends `text` up to `end` and moves both on; false when there is no room for it and a NUL. */
+static bool put(char **at, const char *limit, const char *text, char end)
+{
+	while (*text && *text != end) {
+		if (*at + 1 >= limit)
+			return false;
+		*(*at)++ = *text++;
+	}
+	**at = '\0';
+	return true;
+}
+
+/* "/.." begins the path of a group outside the namespace, where there is no file for it. */
+static bool goes_up(const char *path)
+{
+	for (; *path && *path != '\n'; path++) {
+		if (after(path, "/.."))
+			return true;
+	}
+	return false;
+}
+
+bool shim_early_procs(const char *cgroup, char ret[SHIM_EARLY_PROCS])
+{
+	const char *limit = ret + SHIM_EARLY_PROCS, *name = cgroup, *path;
+	char *at = ret;
+
+	while (*name >= '0' && *name <= '9')
+		name++;
+	if (name == cgroup || *name++ != ':')
+		return false;
+	path = name;
+	while (*path && *path != ':' && *path != '/' && *path != '\n')
+		path++;
+	if (path[0] != ':' || path[1] != '/' || goes_up(++path))
+		return false;
+	if (after(name, "name="))
+		name = after(name, "name=");
+	return put(&at, limit, SHIM_EARLY_CGROUPS, '\0') &&
+	       (*name == ':' || put(&at, limit, "/", '\0')) && put(&at, limit, name, ':') &&
+	       put(&at, limit, path, '\n') && put(&at, limit, "/cgroup.procs", '\0');
 }

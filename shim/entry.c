@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* Where aqe-shim begins (see early.h): a call that early.c understands becomes the low-level
  * runtime at once, by the same steps as shim_low_any() and shim_low_exec(); any doubt leads to
- * libc's own start and main(). Only for a root engine, whose folder is known without a look at the
- * environment.
+ * libc's own start and main(). A `delete` starts the runtime as a child, and libc and main() get
+ * ready while it works; and what will be put into a cgroup gets a helper. Only for a root engine,
+ * whose folder is known without a look at the environment.
  *
  * This file is compiled as freestanding code: nothing of libc may be called, and the compiler may
  * call nothing for us (the makefile's EARLY flags; tests/integration/binary.bats looks). */
+#include "shim/early.h"
+
 #if defined(__x86_64__)
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/openat2.h>
+#include <linux/sched.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-
-#include "shim/early.h"
 
 #define STATE_DIR     "/run/aqe-shim"
 #define RUNTIME_MAX   1024 /* bytes of the runtime's path; longer ones are main()'s */
@@ -161,7 +164,56 @@ static bool filter(char *const *envp, char *ret[ENV_MAX + 1])
 	return true;
 }
 
-/* Returns when the call is not passed on: what was opened is close-on-exec. */
+/* Not in use when it is 0, as it is without a relocation. */
+static int child;
+
+int shim_early_child(void)
+{
+	return child;
+}
+
+/* An engine that ignores SIGCHLD would leave us without an exit status: main() knows what to do. */
+static bool has_status(void)
+{
+	unsigned long action[4] = { 0 }; /* handler, flags, restorer, mask */
+
+	return call6(SYS_rt_sigaction, SIGCHLD, 0, (long)action, sizeof(action[3]), 0) == 0 &&
+	       action[0] == (unsigned long)SIG_DFL;
+}
+
+/* The runtime as a child of ours. Until it is another program the child has our memory and we
+ * stand still, so in between it calls no function. False when it is not running. */
+static bool spawn(int low, char **argv, char *const *env)
+{
+	register char *const *r10 __asm__("r10") = env;
+	register long r8 __asm__("r8") = AT_EMPTY_PATH;
+	long pid = SYS_vfork;
+	int failed = 0;
+
+	__asm__ volatile("syscall\n"
+			 "	test %%rax, %%rax\n"
+			 "	jnz 1f\n"
+			 "	mov %[execveat], %%eax\n"
+			 "	syscall\n"
+			 "	movl $1, %[failed]\n"
+			 "	mov $127, %%edi\n"
+			 "	mov %[exit], %%eax\n"
+			 "	syscall\n"
+			 "1:"
+			 : "+a"(pid), [failed] "+m"(failed)
+			 : "D"((long)low), "S"(""), "d"(argv), "r"(r10),
+			   "r"(r8), [execveat] "i"(SYS_execveat), [exit] "i"(SYS_exit_group)
+			 : "rcx", "r11", "memory");
+	if (pid > 0 && failed)
+		(void)call6(SYS_wait4, pid, 0, 0, 0, 0);
+	if (pid <= 0 || failed)
+		return false;
+	child = (int)pid;
+	return true;
+}
+
+/* Returns when the call is not passed on, or when main() is to finish it: what was opened is
+ * close-on-exec. */
 static void pass(char **argv, char *const *envp)
 {
 	struct shim_early call;
@@ -169,6 +221,8 @@ static void pass(char **argv, char *const *envp)
 	int dir, low;
 
 	if (!shim_early_plan(argv, &call) || !is_host_root() || !filter(envp, env))
+		return;
+	if (call.deletes && !has_status())
 		return;
 	dir = open_folder(&call);
 	low = dir < 0 ? -1 : open_low(dir, path);
@@ -179,8 +233,60 @@ static void pass(char **argv, char *const *envp)
 	if (call6(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC, 0, 0) != 0)
 		return;
 	argv[0] = path;
-	(void)call6(SYS_execveat, low, (long)"", (long)argv, (long)env, AT_EMPTY_PATH);
+	if (call.deletes)
+		(void)spawn(low, argv, env); /* otherwise main() does it */
+	else
+		(void)call6(SYS_execveat, low, (long)"", (long)argv, (long)env, AT_EMPTY_PATH);
 	argv[0] = first;
+}
+
+/* ---- the wait for a cgroup ---- */
+
+#define HELPER_STACK 8192
+
+/* The kernel lets a process change its cgroup only after an RCU grace period, 5 to 20 ms, unless
+ * another one has changed its own just before. The low-level runtime is going to wait for that, so
+ * the wait begins here, and goes on while main() judges: a helper moves itself to where it is
+ * already. It belongs to nobody's wait(): its end sends no signal. */
+__attribute__((noreturn)) static void helper(void)
+{
+	char line[SHIM_EARLY_PROCS], procs[SHIM_EARLY_PROCS];
+	long n = -1;
+	int fd;
+
+	/* an engine waits for the end of its pipes */
+	if (call6(SYS_close_range, 0, ~0U, 0, 0, 0) == 0) {
+		fd = (int)call6(SYS_openat, AT_FDCWD, (long)"/proc/self/cgroup",
+				O_RDONLY | O_CLOEXEC, 0, 0);
+		n = call6(SYS_read, fd, (long)line, sizeof(line) - 1, 0, 0);
+	}
+	if (n > 0) {
+		line[n] = '\0';
+		fd = shim_early_procs(line, procs) ? open_at(AT_FDCWD, procs, O_WRONLY, 0) : -1;
+		(void)call6(SYS_write, fd, (long)"0", 1, 0, 0);
+	}
+	for (;;)
+		(void)call6(SYS_exit_group, 0, 0, 0, 0, 0);
+}
+
+/* It shares our memory, which costs less than a copy, and has a stack of its own. */
+static void start_helper(void)
+{
+	static char stack[HELPER_STACK] __attribute__((aligned(16)));
+	register long r10 __asm__("r10") = 0;
+	register long r8 __asm__("r8") = 0;
+	long pid = SYS_clone;
+
+	__asm__ volatile("syscall\n"
+			 "	test %%rax, %%rax\n"
+			 "	jnz 1f\n"
+			 "	xor %%ebp, %%ebp\n"
+			 "	call *%[helper]\n"
+			 "1:"
+			 : "+a"(pid)
+			 : "D"((long)CLONE_VM), "S"(stack + sizeof(stack)), "d"(0L), "r"(r10),
+			   "r"(r8), [helper] "r"(helper)
+			 : "rcx", "r11", "memory");
 }
 
 /* The linker's names for the part of the image that relocation is going to write. */
@@ -196,7 +302,9 @@ void shim_entry_c(long *stack)
 	const unsigned long from = (unsigned long)first_written & ~(PAGE - 1);
 	const unsigned long to = ((unsigned long)last_written + PAGE - 1) & ~(PAGE - 1);
 
-	if (stack[0] > 0)
+	if (stack[0] > 0 && shim_early_joins(argv) && is_host_root())
+		start_helper();
+	else if (stack[0] > 0)
 		pass(argv, argv + stack[0] + 1);
 	/* each of these pages would be a fault of its own; it does not matter if this fails */
 	(void)call6(SYS_madvise, (long)from, (long)(to - from), POPULATE, 0, 0);
@@ -226,5 +334,8 @@ __asm__(".pushsection .text\n"
 
 #else
 /* elsewhere libc's _start is the first thing that runs */
-extern const char shim_entry_none[];
+int shim_early_child(void)
+{
+	return 0;
+}
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "shim/core/text.h"
+#include "shim/early.h"
 #include "shim/exit.h"
 #include "shim/runtime.h"
 
@@ -48,21 +49,40 @@ static void forget(struct ended *d)
 	(void)!shim_dir_remove(&rt->state, rt->name, &ignored);
 }
 
+static int run_low(struct ended *d, struct aqe_err *e)
+{
+	struct shim_rt *rt = d->rt;
+	const struct aqe_proc_work ahead = { look_ahead, d };
+	char **argv;
+	int rc = shim_low_any(rt, e);
+
+	if (rc < 0)
+		return rc;
+	argv = shim_argv_original(rt->arena, &rt->av, rt->low.path);
+	if (!argv)
+		return aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for the command line");
+	return shim_low_run(&rt->low, argv, rt->clean, &ahead, e);
+}
+
+/* entry.c has found the container's folder and started its runtime already. */
+static int await_low(struct ended *d, pid_t child, struct aqe_err *e)
+{
+	struct shim_rt *rt = d->rt;
+	struct aqe_err ignored = AQE_ERR_INIT;
+
+	rt->name = shim_record_name(rt->arena, rt->av.id, shim_argv_global(&rt->av, "root"));
+	(void)!shim_state_open(rt->arena, rt->envp, false, &rt->state, &ignored);
+	look_ahead(d);
+	return shim_low_wait(child, e);
+}
+
 int shim_verb_delete(struct shim_rt *rt)
 {
 	struct ended ended = { .rt = rt };
-	const struct aqe_proc_work ahead = { look_ahead, &ended };
 	struct aqe_err e = AQE_ERR_INIT;
-	char **argv;
-	int rc = shim_low_any(rt, &e);
+	const pid_t child = shim_early_child();
+	int rc = child > 0 ? await_low(&ended, child, &e) : run_low(&ended, &e);
 
-	if (rc < 0)
-		return shim_rt_refuse(rt, &e);
-	argv = shim_argv_original(rt->arena, &rt->av, rt->low.path);
-	if (argv)
-		rc = shim_low_run(&rt->low, argv, rt->clean, &ahead, &e);
-	else
-		rc = aqe_err_set(&e, AQE_E_NOMEM, 0, "no memory for the command line");
 	if (rc < 0)
 		return shim_rt_refuse(rt, &e);
 	if (rc == 0)

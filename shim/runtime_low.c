@@ -186,6 +186,14 @@ int shim_low_run(const struct shim_low *low, char *const *argv, char *const *env
 	return rc < 0 ? aqe_err_wrap(e, "low-level runtime '%s'", low->path) : exit_status(status);
 }
 
+int shim_low_wait(pid_t child, struct aqe_err *e)
+{
+	int status = 0;
+	int rc = aqe_proc_wait(child, &status, e);
+
+	return rc < 0 ? aqe_err_wrap(e, "low-level runtime") : exit_status(status);
+}
+
 /* A call of our own: nothing on the engine's streams. *ret_out may be NULL. */
 static int inner(struct shim_rt *rt, const char *verb, const char *const *extra,
 		 struct aqe_buf *out, struct aqe_err *e)

@@ -36,6 +36,8 @@ AQE_MUST_CHECK int shim_low_exec(const struct shim_low *low, char *const *argv, 
  * `work` (may be NULL) is done while it runs. */
 AQE_MUST_CHECK int shim_low_run(const struct shim_low *low, char *const *argv, char *const *envp,
 				const struct aqe_proc_work *work, struct aqe_err *e);
+/* Waits for one that runs as our child; returns the same. */
+AQE_MUST_CHECK int shim_low_wait(pid_t child, struct aqe_err *e);
 /* `state ID`: 1 and *ret, 0 when the runtime does not know the container, or a negative code. */
 AQE_MUST_CHECK int shim_low_state(struct shim_rt *rt, struct oci_state *ret, struct aqe_err *e);
 /* `kill ID KILL`, `delete --force ID`, waits until `pid` (0 = unknown) is gone, removes the record.

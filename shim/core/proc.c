@@ -210,18 +210,25 @@ static int watch(struct run *r, struct aqe_err *e)
 	return rc;
 }
 
-static int reap(struct run *r, int *ret_status, struct aqe_err *e)
+int aqe_proc_wait(pid_t child, int *ret_status, struct aqe_err *e)
 {
 	int status = 0;
 	pid_t pid;
 
 	do {
-		pid = waitpid(r->pid, &status, 0);
+		pid = waitpid(child, &status, 0);
 	} while (pid < 0 && errno == EINTR);
 	if (pid < 0)
-		return aqe_err_set(e, AQE_E_SYS, errno, "wait for '%s'", r->o->path);
+		return aqe_err_set(e, AQE_E_SYS, errno, "wait for process %ld", (long)child);
 	*ret_status = status;
 	return AQE_OK;
+}
+
+static int reap(const struct run *r, int *ret_status, struct aqe_err *e)
+{
+	int rc = aqe_proc_wait(r->pid, ret_status, e);
+
+	return rc ? aqe_err_wrap(e, "'%s'", r->o->path) : AQE_OK;
 }
 
 static int run_all(struct run *r, int *ret_status, struct aqe_err *e)

@@ -38,6 +38,10 @@ struct aqe_proc_opts {
  * *ret_status is as from waitpid(2). An exec that fails is AQE_E_SYS. */
 AQE_MUST_CHECK int aqe_proc_run(const struct aqe_proc_opts *o, int *ret_status, struct aqe_err *e);
 
+/* Waits for a child of ours to end. *ret_status is as from waitpid(2). AQE_E_SYS when it is none.
+ */
+AQE_MUST_CHECK int aqe_proc_wait(pid_t child, int *ret_status, struct aqe_err *e);
+
 /* Marks every descriptor >= `from` close-on-exec (close_range(2), no fallback). */
 AQE_MUST_CHECK int aqe_proc_cloexec_from(unsigned from, struct aqe_err *e);
 /* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat), which with the

@@ -80,6 +80,63 @@ teardown() {
 	assert_low_clean
 }
 
+# As an engine that ignores its children's ends.
+low_ignoring() { python3 -c 'import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])' "$SHIM" --root "/run/low-$AQE_LOW" "$@"; }
+
+@test "delete: what the runtime refuses keeps its record, also where SIGCHLD is ignored" {
+	local how dir want text
+	dir=$(make_bundle delete '.process.args = ["sleep", "1000"]')
+	low_create "$dir" low-delete
+	low start low-delete
+	run low_bare delete low-delete
+	[ "$status" -ne 0 ]
+	want=$status text=$output
+	for how in low low_ignoring; do
+		run "$how" delete low-delete
+		assert_status "$want"
+		[ "${output//[0-9]/}" = "${text//[0-9]/}" ]
+		[ -e "$(echo /run/aqe-shim/low-delete@*)/record.json" ]
+	done
+	run low_ignoring delete --force low-delete
+	assert_status 0
+	assert_low_clean
+}
+
+traced() {
+	command -v strace >/dev/null || cannot_run "no strace"
+	strace -f -y -o "$AQE_TMP/low/trace" "$SHIM" --root "/run/low-$AQE_LOW" "$@" || :
+	sed -i 's/^[0-9]* *//' "$AQE_TMP/low/trace"
+}
+# Line of the first call that matches, 0 when there is none.
+at_line() { awk -v r="$1" '$0 ~ r { print NR; n = 1; exit } END { if (!n) print 0 }' "$AQE_TMP/low/trace"; }
+
+@test "delete: the runtime works while libc gets ready" {
+	[ "$(uname -m)" = x86_64 ] || return 0
+	low_create "$(make_bundle early '.process.args = ["sleep", "1000"]')" low-early
+	traced delete --force low-early
+	[ "$(at_line '^vfork')" -gt 0 ]
+	[ "$(at_line '^execveat\(.*delete')" -gt "$(at_line '^vfork')" ]
+	[ "$(at_line '^arch_prctl\(ARCH_SET_FS')" -gt "$(at_line '^vfork')" ]
+	assert_low_clean
+}
+
+@test "create, run, exec: the wait for a cgroup begins at once, in a helper that holds nothing" {
+	local verb own
+	[ "$(uname -m)" = x86_64 ] || return 0
+	own=$(sed -nE '1{s/^[0-9]+:(name=)?([^:]*):/\/sys\/fs\/cgroup\/\2/p}' /proc/self/cgroup)
+	own=$(realpath "$own")/cgroup.procs
+	[ -e "$own" ]
+	for verb in create run exec; do
+		traced "$verb" low-nobody
+		[ "$(at_line '^clone\(.*flags=CLONE_VM[ )]')" -gt 0 ]
+		[ "$(at_line '^close_range\(0, 4294967295, 0')" -gt "$(at_line '^clone\(')" ]
+		[ "$(at_line "^write\\([0-9]+<$own>, \"0\", 1")" -gt "$(at_line '^close_range\(0,')" ]
+	done
+	traced state low-nobody
+	[ "$(at_line '^clone\(.*flags=CLONE_VM[ )]')" = 0 ]
+	assert_low_clean
+}
+
 @test "--version and features answer on stdout, in the shape engines parse" {
 	run --separate-stderr low --version
 	assert_status 0

@@ -28,11 +28,19 @@ static const struct {
 	{ { "kill", "-a", "--all", "c1", "WINCH" }, "c1", NULL },
 	{ { "pause", "c_1+x.y-z" }, "c_1+x.y-z", NULL },
 	{ { "resume", "c1" }, "c1", NULL },
+	{ { "delete", "c1" }, "c1", NULL },
+	{ { "--root=/r", "delete", "--force", "-f", "c1" }, "c1", "/r" },
 	/* not plain */
 	{ { "create", "c1" }, NULL, NULL },
 	{ { "start", "c1" }, NULL, NULL },
-	{ { "delete", "c1" }, NULL, NULL },
-	{ { "delete", "--force", "c1" }, NULL, NULL },
+	{ { "delete" }, NULL, NULL },
+	{ { "delete", "--regex", "c1" }, NULL, NULL },
+	{ { "delete", "--all", "c1" }, NULL, NULL },
+	{ { "delete", "c1", "--force" }, NULL, NULL },
+	{ { "delete", "c1", "c2" }, NULL, NULL },
+	{ { "delete", "--help" }, NULL, NULL },
+	{ { "state", "-f", "c1" }, NULL, NULL },
+	{ { "kill", "--force", "c1" }, NULL, NULL },
 	{ { "verify", "c1" }, NULL, NULL },
 	{ { "state" }, NULL, NULL },
 	{ { "kill" }, NULL, NULL },
@@ -91,7 +99,9 @@ static bool agree(struct aqe_arena *a, char **argv, int argc, struct shim_early 
 	ck_assert_msg(shim_argv_parse(a, argc, argv, &av, &e) == 0, "%s", e.text);
 	ck_assert(!av.help);
 	ck_assert(av.verb == SHIM_VERB_STATE || av.verb == SHIM_VERB_KILL ||
-		  av.verb == SHIM_VERB_PAUSE || av.verb == SHIM_VERB_RESUME);
+		  av.verb == SHIM_VERB_PAUSE || av.verb == SHIM_VERB_RESUME ||
+		  av.verb == SHIM_VERB_DELETE);
+	ck_assert_int_eq(call->deletes, av.verb == SHIM_VERB_DELETE);
 	ck_assert_str_eq(av.id, call->id);
 	ck_assert_int_eq(call->ends, av.verb == SHIM_VERB_KILL &&
 					     shim_early_is_end(av.n_rest ? av.rest[0] : NULL));
@@ -105,7 +115,7 @@ static bool agree(struct aqe_arena *a, char **argv, int argc, struct shim_early 
 START_TEST(plan__takes_plain_calls_only)
 {
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 20);
-	struct shim_early call = { NULL, NULL, false };
+	struct shim_early call = { NULL, NULL, false, false };
 	char *argv[12] = { word("aqe-shim") };
 	int argc = 1;
 
@@ -130,7 +140,7 @@ START_TEST(plan__agrees_with_the_ordinary_way)
 	size_t early = 0;
 
 	for (int round = 0; round < 200000; round++) {
-		struct shim_early call = { NULL, NULL, false };
+		struct shim_early call = { NULL, NULL, false, false };
 		char *argv[8] = { word("aqe-shim") };
 		int argc = 1;
 
@@ -179,6 +189,85 @@ START_TEST(plan__ids_up_to_the_limit)
 }
 END_TEST
 
+static const struct {
+	const char *words[6];
+	bool joins;
+} joiners[] = {
+	{ { "create", "--bundle", "/b", "c1" }, true },
+	{ { "run", "c1" }, true },
+	{ { "--root", "/r", "--systemd-cgroup", "exec", "c1" }, true },
+	{ { "--root=create", "start", "c1" }, false },
+	{ { "--root", "create", "delete", "c1" }, false },
+	{ { "start", "create" }, false },
+	{ { "creates" }, false },
+	{ { "creat" }, false },
+	{ { "--log" }, false },
+	{ { "--version" }, false },
+	{ { "" }, false },
+	{ { NULL }, false },
+};
+
+START_TEST(joins__names_the_verbs_that_enter_a_cgroup)
+{
+	char *argv[8] = { word("aqe-shim") };
+
+	for (int i = 0; joiners[_i].words[i]; i++)
+		argv[i + 1] = word(joiners[_i].words[i]);
+	ck_assert_int_eq(shim_early_joins(argv), joiners[_i].joins);
+}
+END_TEST
+
+static const struct {
+	const char *text, *path; /* path NULL: none */
+} groups[] = {
+	{ "0::/\n", "/sys/fs/cgroup//cgroup.procs" },
+	{ "0::/user.slice/a b.scope\n", "/sys/fs/cgroup/user.slice/a b.scope/cgroup.procs" },
+	{ "0::/a:b\n1:x:/c\n", "/sys/fs/cgroup/a:b/cgroup.procs" },
+	{ "9:name=systemd:/x\n8:pids:/y\n", "/sys/fs/cgroup/systemd/x/cgroup.procs" },
+	{ "12:cpu,cpuacct:/x/y\n0::/z\n", "/sys/fs/cgroup/cpu,cpuacct/x/y/cgroup.procs" },
+	{ "0::/x", "/sys/fs/cgroup/x/cgroup.procs" },
+	{ "0::/..x/y..\n", NULL },
+	{ "0::/../x\n", NULL },
+	{ "0::/x/..\n", NULL },
+	{ "0::/x\n0::/..\n", "/sys/fs/cgroup/x/cgroup.procs" },
+	{ "0::\n", NULL },
+	{ "0::x\n", NULL },
+	{ "0:pids\n", NULL },
+	{ "0:a/b:/x\n", NULL },
+	{ "0\n::/x", NULL },
+	{ "::/x\n", NULL },
+	{ "x::/x\n", NULL },
+	{ "\n0::/x\n", NULL },
+	{ "", NULL },
+};
+
+START_TEST(procs__is_the_list_of_the_first_line)
+{
+	char path[SHIM_EARLY_PROCS];
+	const bool found = shim_early_procs(groups[_i].text, path);
+
+	ck_assert_msg(found == (groups[_i].path != NULL), "%s", groups[_i].text);
+	if (found)
+		ck_assert_str_eq(path, groups[_i].path);
+}
+END_TEST
+
+START_TEST(procs__fit_or_are_none)
+{
+	char text[SHIM_EARLY_PROCS + 8] = "0::/", path[SHIM_EARLY_PROCS + 1];
+	const size_t rest = strlen(SHIM_EARLY_CGROUPS) + strlen("/cgroup.procs") + 1;
+	const size_t most = SHIM_EARLY_PROCS - rest; /* of a group's name, with its "/" */
+
+	memset(text + 4, 'a', most - 1);
+	path[SHIM_EARLY_PROCS] = '!';
+	ck_assert(shim_early_procs(text, path));
+	ck_assert_uint_eq(strlen(path), SHIM_EARLY_PROCS - 1);
+	text[3 + most] = 'a';
+	ck_assert(!shim_early_procs(text, path));
+	ck_assert_int_eq(path[SHIM_EARLY_PROCS], '!');
+}
+END_TEST
+
 /* FNV's own test vectors. */
 START_TEST(root_hash__is_fnv_1a)
 {
@@ -202,6 +291,9 @@ int main(void)
 	tcase_add_test(c, is_end__knows_the_signals_that_end);
 	tcase_add_test(c, plan__ids_up_to_the_limit);
 	tcase_add_test(c, root_hash__is_fnv_1a);
+	tcase_add_loop_test(c, joins__names_the_verbs_that_enter_a_cgroup, 0, AQE_COUNT(joiners));
+	tcase_add_loop_test(c, procs__is_the_list_of_the_first_line, 0, AQE_COUNT(groups));
+	tcase_add_test(c, procs__fit_or_are_none);
 	suite_add_tcase(s, c);
 	return unit_run(s);
 }
