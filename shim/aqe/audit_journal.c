@@ -126,29 +126,20 @@ void shim_journal_emit(const struct audit_row *r, struct aqe_buf *b)
 
 /* ---- sending ---- */
 
-static bool send_bytes(int sock, const struct sockaddr_un *to, const struct aqe_buf *b)
+static bool send_bytes(int sock, const struct aqe_buf *b)
 {
-	struct iovec part = { .iov_base = b->p, .iov_len = b->len };
-	const struct msghdr m = { .msg_name = (void *)(uintptr_t)to,
-				  .msg_namelen = sizeof(*to),
-				  .msg_iov = &part,
-				  .msg_iovlen = 1 };
-
-	return sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+	return send(sock, b->p, b->len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
 /* The journal takes a descriptor only when nobody can change the file any more. */
-static bool send_file(int sock, const struct sockaddr_un *to, const struct aqe_buf *b)
+static bool send_file(int sock, const struct aqe_buf *b)
 {
 	AQE_AUTO_FD int fd = memfd_create("aqe-audit", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control = { .bytes = "" };
-	struct msghdr m = { .msg_name = (void *)(uintptr_t)to,
-			    .msg_namelen = sizeof(*to),
-			    .msg_control = control.bytes,
-			    .msg_controllen = sizeof(control.bytes) };
+	struct msghdr m = { .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 	struct aqe_err ignored = AQE_ERR_INIT;
 
@@ -175,7 +166,8 @@ bool shim_journal_send(const char *path, const struct audit_row *rows, size_t n)
 	if (access(path, W_OK) != 0)
 		return false; /* no journal here: nothing to be made for it */
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (sock < 0)
+	/* where there is no journal no entry need be made */
+	if (sock < 0 || connect(sock, (const struct sockaddr *)&to, sizeof(to)) < 0)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (rows[i].time_ns == 0)
@@ -184,8 +176,8 @@ bool shim_journal_send(const char *path, const struct audit_row *rows, size_t n)
 		shim_journal_emit(&rows[i], &b);
 		if (aqe_buf_ok(&b, NULL))
 			return false;
-		if (!send_bytes(sock, &to, &b) &&
-		    ((errno != EMSGSIZE && errno != ENOBUFS) || !send_file(sock, &to, &b)))
+		if (!send_bytes(sock, &b) &&
+		    ((errno != EMSGSIZE && errno != ENOBUFS) || !send_file(sock, &b)))
 			return false;
 	}
 	return true;

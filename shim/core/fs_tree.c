@@ -126,10 +126,11 @@ int aqe_fs_remove_tree(int dirfd, const char *name, struct aqe_err *e)
 
 	if (name[0] == '\0' || strchr(name, '/') || aqe_str_eq(name, ".") || aqe_str_eq(name, ".."))
 		return fault(AQE_E_UNTRUSTED, 0, "not a plain file name:", name, e);
-	w = calloc(1, sizeof(*w));
+	w = malloc(sizeof(*w));
 	if (!w)
 		return aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 	w->top = dirfd;
+	w->depth = w->entries = 0; /* the levels are written when they are entered */
 	rc = remove_one(w, name, e);
 	while (rc == 0 && w->depth > 0)
 		rc = step(w, e);

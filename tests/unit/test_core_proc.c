@@ -338,6 +338,25 @@ START_TEST(run__refuses_without_the_childs_status)
 }
 END_TEST
 
+START_TEST(wait__gives_the_status_of_a_child_once)
+{
+	struct aqe_err e = AQE_ERR_INIT;
+	int status = 77;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0)
+		_exit(3);
+	ck_assert_ok(aqe_proc_wait(pid, &status, &e), e);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 3);
+	status = 77;
+	ck_assert_fault(aqe_proc_wait(pid, &status, &e), AQE_E_SYS, e, "wait for process");
+	ck_assert_int_eq(e.sys, ECHILD);
+	ck_assert_int_eq(status, 77);
+}
+END_TEST
+
 static int check_cloexec(void)
 {
 	int a = fcntl(2, F_DUPFD, 20), b = fcntl(2, F_DUPFD, 30);
@@ -417,6 +436,7 @@ static Suite *suite(void)
 	tcase_add_test(t, run__does_the_work_while_the_program_runs);
 	tcase_add_test(t, run__neither_leaks_nor_passes_on_descriptors);
 	tcase_add_loop_test(t, run__refuses_without_the_childs_status, 0, 2);
+	tcase_add_test(t, wait__gives_the_status_of_a_child_once);
 	tcase_add_test(t, cloexec_from__marks_all_above);
 	tcase_add_test(t, start_time__identifies_a_process);
 	tcase_add_test(t, beside__is_in_our_own_folder);
