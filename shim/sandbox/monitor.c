@@ -108,18 +108,27 @@ static void instance_new(struct shim_monitor *m, uint32_t start)
 	shim_monitor_watch_begin(m);
 }
 
-/* A start that went well and was not told yet: the container may have ended before anybody looked,
- * the call may have been given up a moment too late, or an earlier monitor may have been killed. */
-static bool look_begun(struct shim_monitor *m)
+/* The number of a start that went well and was not told yet, or 0. */
+static uint32_t untold(const struct shim_monitor *m)
 {
 	struct shim_begun begun = { 0 };
 
-	if (shim_fields_load(m->box->arena, SHIM_BEGUN_FIELDS, m->box->fd, SHIM_BEGUN_FILE, &begun,
-			     NULL) < 0 ||
-	    begun.start <= m->seen.starts)
-		return false;
-	instance_new(m, begun.start);
-	return true;
+	return shim_fields_load(m->box->arena, SHIM_BEGUN_FIELDS, m->box->fd, SHIM_BEGUN_FILE,
+				&begun, NULL) == 0 &&
+			       begun.start > m->seen.starts
+		       ? begun.start
+		       : 0;
+}
+
+/* The container may have ended before anybody looked, the call may have been given up a moment too
+ * late, or an earlier monitor may have been killed. */
+static bool look_begun(struct shim_monitor *m)
+{
+	const uint32_t start = untold(m);
+
+	if (start)
+		instance_new(m, start);
+	return start != 0;
 }
 
 static pid_t read_pid(struct shim_monitor *m)
@@ -359,6 +368,12 @@ static int call(void *arg, enum shim_command_verb verb)
 	if (verb == SHIM_COMMAND_START) /* how an earlier one ended */
 		(void)unlinkat(m->box->fd, SHIM_LAST_FILE, 0);
 	rc = shim_monitor_call(m->box, VERBS[verb]);
+	/* the start was killed before it could tell, with its monitor: aqe-shim looks at the
+	 * container once more after the runtime has started it, and nobody knows whether it did */
+	if (verb == SHIM_COMMAND_ALIVE && rc == SHIM_COMMAND_OK && !m->present && !untold(m)) {
+		(void)dprintf(STDERR_FILENO, "its start was cut off: nobody looked at what runs\n");
+		return SHIM_COMMAND_FAILED;
+	}
 	/* it runs: a mark that cannot be made costs no more than instance() can make good */
 	if (verb == SHIM_COMMAND_START && rc == SHIM_COMMAND_OK)
 		(void)!shim_fields_save(SHIM_BEGUN_FIELDS, m->box->fd, SHIM_BEGUN_FILE, &begun,

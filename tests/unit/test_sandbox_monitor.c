@@ -321,6 +321,36 @@ START_TEST(kill__and_it_ends_unseen)
 }
 END_TEST
 
+/* The call died with the monitor: the runtime had started the container, but nobody heard that
+ * aqe-shim found it as judged. Such a one does not go on. */
+START_TEST(kill__of_the_start_too_is_not_adopted)
+{
+	AQE_AUTO_FD int pidfd = -1;
+	struct aqe_err e = AQE_ERR_INIT;
+	struct shim_seen s;
+	struct pollfd p;
+	char path[128], text[32] = "";
+	AQE_AUTO_FD int truth = -1;
+
+	set_script(STAYS, "kill -KILL $(grandparent) $PPID");
+	want(true);
+	is_killed();
+	(void)snprintf(path, sizeof(path), "%s/truth", base);
+	truth = open(path, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_gt(read(truth, text, sizeof(text) - 1), 0);
+	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)strtoul(text, NULL, 10), 0);
+	ck_assert_int_ge(pidfd, 0);  /* it runs */
+	set_script(STAYS, "exit 1"); /* were there another start */
+	ck_assert_int_eq(run_monitor(), 0);
+	p = (struct pollfd){ .fd = pidfd, .events = POLLIN };
+	ck_assert_int_eq(poll(&p, 1, RUN_MS), 1); /* it does not any more */
+	ck_assert_str_eq(events(), "created error error");
+	ck_assert_ok(shim_box_seen(&box, &s, &e), e);
+	ck_assert_str_eq(s.status, "held");
+	ck_assert_ptr_nonnull(strstr(s.error, "its start was cut off"));
+}
+END_TEST
+
 /* What was told, what was saved, and what is told on top. */
 static const struct {
 	const char *what;
@@ -527,6 +557,7 @@ int main(void)
 	tcase_add_loop_test(t, start__refused_by_the_policy_is_held, 0, (int)AQE_COUNT(WORDS));
 	tcase_add_test(t, kill__between_start_and_its_event);
 	tcase_add_test(t, kill__and_it_ends_unseen);
+	tcase_add_test(t, kill__of_the_start_too_is_not_adopted);
 	tcase_add_loop_test(t, kill__tells_nothing_twice, 0, (int)AQE_COUNT(WINDOWS));
 	tcase_add_test(t, alloc__loses_nothing);
 	tcase_add_test(t, seen_runs__not_when_it_has_ended);
