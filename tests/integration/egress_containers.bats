@@ -230,12 +230,17 @@ asker() {
 	run shim run -d --name eg $(own_hosts) $(user_ns) localhost/clients sleep 100
 	assert_status 0
 	[ "$(services)" = 3 ]
-	local pid
+	local pid space
 	pid=$(pid_of eg)
+	space=$(readlink "/proc/$pid/ns/net")
 	kill -KILL "$pid"
 	sleep 1
 	[ "$(services)" = 0 ]
+	run sh -c 'readlink /proc/[0-9]*/ns/net 2>/dev/null'
+	refute_has "$space"
 	engine_clean
+	run cat /proc/self/mountinfo # where an engine pins namespaces
+	refute_has "$space"
 	assert_no_leaks
 }
 
