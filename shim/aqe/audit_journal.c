@@ -166,7 +166,6 @@ bool shim_journal_send(const char *path, const struct audit_row *rows, size_t n)
 	if (access(path, W_OK) != 0)
 		return false; /* no journal here: nothing to be made for it */
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* where there is no journal no entry need be made */
 	if (sock < 0 || connect(sock, (const struct sockaddr *)&to, sizeof(to)) < 0)
 		return false;
 	for (size_t i = 0; i < n; i++) {
