@@ -378,17 +378,34 @@ static bool store_batch(struct keeper *k)
 	return netpol_wire_send(k->worker.fd, &m, sizeof(m), -1) == NETPOL_WIRE_SENT;
 }
 
-static bool take_record(struct keeper *k, const struct netpol_msg_record *m)
+static bool take_record(struct keeper *k, uint64_t serial, const struct netpol_record *r)
 {
-	if (!netpol_record_ok(&m->record) || m->record.phase == NETPOL_PHASE_EVENT)
+	if (!netpol_record_ok(r) || r->phase == NETPOL_PHASE_EVENT)
 		return false;
-	if (m->record.id > k->last_id)
-		k->last_id = m->record.id;
-	k->batch[k->n_batch++] = m->record;
-	k->batch_serial = m->serial;
-	if (m->record.phase == NETPOL_PHASE_DECISION)
+	if (r->id > k->last_id)
+		k->last_id = r->id;
+	if (r->phase == NETPOL_PHASE_DECISION)
 		k->batch_urgent = true;
+	k->n_batch++;
+	k->batch_serial = serial;
 	return k->n_batch < BATCH || store_batch(k);
+}
+
+static bool take_records(struct keeper *k, const struct netpol_msg_records *m)
+{
+	size_t at = 0;
+
+	if (m->serial < m->n)
+		return false;
+	for (unsigned i = 0; i < m->n; i++) {
+		struct netpol_record *r = &k->batch[k->n_batch];
+		size_t n = netpol_record_unpack(m->packed + at, m->len - at, r);
+
+		if (n == 0 || !take_record(k, m->serial - m->n + i + 1, r))
+			return false;
+		at += n;
+	}
+	return m->n > 0 && at == m->len;
 }
 
 /* What nobody waits for waits for company. */
@@ -421,8 +438,8 @@ static void tell_ready(struct keeper *k)
 
 static bool take_message(struct keeper *k, const union netpol_msg *m)
 {
-	if (m->head.type == NETPOL_MSG_RECORD)
-		return take_record(k, &m->record);
+	if (m->head.type == NETPOL_MSG_RECORDS)
+		return take_records(k, &m->records);
 	if (m->head.type == NETPOL_MSG_PONG)
 		return take_pong(k, &m->ping, &k->worker_answered);
 	if (m->head.type == NETPOL_MSG_READY) {

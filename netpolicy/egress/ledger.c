@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "netpolicy/egress/wire.h"
 #include "shim/core/text.h"
 
 void netpol_ledger_init(struct netpol_ledger *l, int chan)
@@ -21,18 +20,47 @@ void netpol_ledger_done(struct netpol_ledger *l)
 	l->n_backlog = 0;
 }
 
+bool netpol_ledger_send(struct netpol_ledger *l)
+{
+	struct netpol_msg_records *m = &l->out;
+
+	if (m->n == 0)
+		return true;
+	m->type = NETPOL_MSG_RECORDS;
+	if (netpol_wire_send(l->chan, m, netpol_wire_records_size(m), -1) != NETPOL_WIRE_SENT)
+		return false;
+	m->n = m->len = 0;
+	return true;
+}
+
+static size_t pack(struct netpol_msg_records *m, const struct netpol_record *r)
+{
+	return netpol_record_pack(r, m->packed + m->len, sizeof(m->packed) - m->len);
+}
+
 static bool send_record(struct netpol_ledger *l, const struct netpol_record *r)
 {
-	struct netpol_msg_record m;
+	struct netpol_msg_records *m = &l->out;
+	size_t n;
 
 	if (l->sent - l->stored >= NETPOL_LEDGER_WAITING)
 		return false;
-	memset(&m, 0, sizeof(m)); /* padding too: it crosses to another process */
-	m.type = NETPOL_MSG_RECORD;
-	m.serial = l->sent + 1;
-	m.record = *r;
-	if (netpol_wire_send(l->chan, &m, sizeof(m), -1) != NETPOL_WIRE_SENT)
+	n = pack(m, r);
+	if (n == 0 && netpol_ledger_send(l)) /* there is room for any in an empty one */
+		n = pack(m, r);
+	if (n == 0)
 		return false;
+	m->len = (uint16_t)(m->len + n);
+	m->n++;
+	m->serial = l->sent + 1;
+	if (l->queued) {
+		l->queued(l);
+	} else if (!netpol_ledger_send(l)) {
+		m->len = (uint16_t)(m->len - n);
+		m->n--;
+		m->serial--;
+		return false;
+	}
 	l->sent++;
 	return true;
 }
@@ -94,6 +122,7 @@ void netpol_ledger_stored(struct netpol_ledger *l, uint64_t serial, bool ok)
 	if (serial > l->sent || serial < l->stored)
 		return;
 	l->stored = serial;
+	(void)netpol_ledger_send(l); /* what found the channel full */
 	while (l->first && l->first->serial <= serial) {
 		struct netpol_wait *w = l->first;
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "netpolicy/egress/record.h"
+#include "netpolicy/egress/wire.h"
 #include "netpolicy/limiter.h"
 
 enum {
@@ -32,9 +33,15 @@ struct netpol_ledger {
 	struct netpol_record *backlog;
 	size_t n_backlog;
 	uint64_t lost; /* closes that found even the backlog full */
+	/* Told when there is something to send, which is sent with what comes until then by
+	 * netpol_ledger_send(). NULL: each record is sent at once. */
+	void (*queued)(struct netpol_ledger *l);
+	struct netpol_msg_records out;
 };
 void netpol_ledger_init(struct netpol_ledger *l, int chan);
 void netpol_ledger_done(struct netpol_ledger *l);
+/* Sends what waits for it. False: the channel is full or gone; it waits on. */
+bool netpol_ledger_send(struct netpol_ledger *l);
 /* Sends `r`; `w->fn` is called when it is stored or could not be. False: the queue is full or gone,
  * and what `r` would decide must be refused. */
 bool netpol_ledger_put(struct netpol_ledger *l, const struct netpol_record *r,

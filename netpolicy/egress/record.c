@@ -2,6 +2,7 @@
 #include "netpolicy/egress/record.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "shim/core/buf.h"
@@ -61,6 +62,49 @@ bool netpol_record_ok(const struct netpol_record *r)
 	       r->flags < 1U << NETPOL_FLAG_COUNT && r->status < 600 && r->up <= INT64_MAX &&
 	       r->down <= INT64_MAX && r->duration_us >= -1 && r->dns_us >= -1 &&
 	       r->connect_us >= -1 && r->at_ns >= 0;
+}
+
+/* The numbers as they are in memory, then the texts with their ends, in the table's order. */
+#define NUMBERS offsetof(struct netpol_record, listener)
+
+size_t netpol_record_pack(const struct netpol_record *r, char *out, size_t room)
+{
+	size_t at = NUMBERS;
+
+	if (room < NUMBERS)
+		return 0;
+	memcpy(out, r, NUMBERS);
+	for (size_t i = 0; i < AQE_COUNT(TEXTS); i++) {
+		const char *text = (const char *)r + TEXTS[i].offset;
+		size_t n = strnlen(text, TEXTS[i].size - 1);
+
+		if (room - at < n + 1)
+			return 0;
+		memcpy(out + at, text, n);
+		out[at + n] = '\0';
+		at += n + 1;
+	}
+	return at;
+}
+
+size_t netpol_record_unpack(const char *p, size_t n, struct netpol_record *ret)
+{
+	size_t at = NUMBERS;
+
+	if (n < NUMBERS)
+		return 0;
+	memcpy(ret, p, NUMBERS);
+	for (size_t i = 0; i < AQE_COUNT(TEXTS); i++) {
+		size_t most = n - at < TEXTS[i].size ? n - at : TEXTS[i].size;
+		const char *end = most > 0 ? memchr(p + at, '\0', most) : NULL;
+		size_t len = end ? (size_t)(end - (p + at)) + 1 : 0;
+
+		if (!end)
+			return 0;
+		memcpy((char *)ret + TEXTS[i].offset, p + at, len);
+		at += len;
+	}
+	return at;
 }
 
 void netpol_record_text(char *ret, size_t size, const char *p, size_t n)

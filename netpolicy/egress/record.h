@@ -66,6 +66,12 @@ struct netpol_record {
 void netpol_record_init(struct netpol_record *r);
 /* Numbers in range, texts ended and printable ASCII. */
 bool netpol_record_ok(const struct netpol_record *r);
+/* The same in as many bytes as its texts need, at most NETPOL_RECORD_PACKED: what the room at `out`
+ * is too small for is 0 bytes. Reading gives the bytes that were used, or 0 for what is no such
+ * thing; the texts are ended, and all else is netpol_record_ok()'s to judge. */
+#define NETPOL_RECORD_PACKED sizeof(struct netpol_record)
+size_t netpol_record_pack(const struct netpol_record *r, char *out, size_t room);
+size_t netpol_record_unpack(const char *p, size_t n, struct netpol_record *ret);
 /* Copies foreign bytes into a text of `size` bytes: printable ASCII as is, '\\' doubled, others as
  * \xNN, cut where it would not fit. */
 void netpol_record_text(char *ret, size_t size, const char *p, size_t n);

@@ -2,6 +2,7 @@
 #include "netpolicy/egress/wire.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 
 static const size_t SIZES[NETPOL_MSG_TYPES] = {
 	[NETPOL_MSG_READY] = sizeof(struct netpol_msg_head),
-	[NETPOL_MSG_RECORD] = sizeof(struct netpol_msg_record),
+	[NETPOL_MSG_RECORDS] = 0, /* by what is in it */
 	[NETPOL_MSG_STORED] = sizeof(struct netpol_msg_stored),
 	[NETPOL_MSG_POLICY] = sizeof(struct netpol_msg_policy),
 	[NETPOL_MSG_STOP] = sizeof(struct netpol_msg_head),
@@ -99,8 +100,15 @@ static int taken_fd(struct msghdr *m)
 	return fd;
 }
 
+size_t netpol_wire_records_size(const struct netpol_msg_records *m)
+{
+	return offsetof(struct netpol_msg_records, packed) + m->len;
+}
+
 static bool size_ok(const union netpol_msg *m, size_t n)
 {
+	if (n >= offsetof(struct netpol_msg_records, packed) && m->head.type == NETPOL_MSG_RECORDS)
+		return n == netpol_wire_records_size(&m->records);
 	return n >= sizeof(m->head) && m->head.type >= NETPOL_MSG_READY &&
 	       m->head.type < NETPOL_MSG_TYPES && n == SIZES[m->head.type];
 }

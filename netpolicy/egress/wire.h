@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The messages between keeper, worker, dialer and companion: fixed-size structs over SOCK_SEQPACKET
- * pairs, a descriptor may ride along. The keeper trusts none of the others, the dialer not the
- * worker, the companion not the worker: each reader checks what it gets. */
+/* The messages between keeper, worker, dialer and companion: structs of a fixed size (records: as
+ * used) over SOCK_SEQPACKET pairs, a descriptor may ride along. The keeper trusts none of the
+ * others, the dialer not the worker, the companion not the worker: each reader checks what it gets.
+ */
 #ifndef AQE_EGRESS_WIRE_H
 #define AQE_EGRESS_WIRE_H
 
@@ -16,7 +17,7 @@
 
 enum netpol_msg_type {
 	NETPOL_MSG_READY = 1, /* worker: it listens */
-	NETPOL_MSG_RECORD,    /* worker: store this */
+	NETPOL_MSG_RECORDS,   /* worker: store these */
 	NETPOL_MSG_STORED,    /* keeper: all records up to `id` are stored, or not */
 	NETPOL_MSG_POLICY,    /* keeper: a new policy, in the descriptor (a sealed memfd) */
 	NETPOL_MSG_STOP,      /* keeper: end cleanly */
@@ -39,10 +40,13 @@ enum netpol_msg_type {
 struct netpol_msg_head {
 	uint32_t type;
 };
-struct netpol_msg_record {
+/* The records of a round of the worker's loop; as long a message as what is used of it. */
+#define NETPOL_RECORDS_BYTES 8192
+struct netpol_msg_records {
 	uint32_t type;
-	uint64_t serial; /* 1, 2, 3, ... on this channel */
-	struct netpol_record record;
+	uint16_t n, len; /* records, their bytes */
+	uint64_t serial; /* of the last one: 1, 2, 3, ... on this channel */
+	char packed[NETPOL_RECORDS_BYTES];
 };
 struct netpol_msg_stored {
 	uint32_t type;
@@ -54,7 +58,6 @@ struct netpol_msg_policy {
 	uint32_t size; /* bytes of the memfd */
 	char digest[AQE_DIGEST_TEXT];
 };
-
 struct netpol_msg_ping {
 	uint32_t type;
 	uint64_t serial;
@@ -97,8 +100,7 @@ struct netpol_msg_dial {
 	uint8_t proto;    /* enum netpol_proto */
 	uint8_t host_len; /* canonical */
 	char host[NETPOL_HOST_MAX + 1];
-	char gateway[NETPOL_GATEWAY_NAME_MAX +
-		     1]; /* its upstream, instead of a listed host; or "" */
+	char gateway[NETPOL_GATEWAY_NAME_MAX + 1]; /* its upstream, not a listed host; or "" */
 };
 struct netpol_msg_cancel {
 	uint32_t type;
@@ -116,7 +118,7 @@ struct netpol_msg_dialed {
 /* Any message. */
 union netpol_msg {
 	struct netpol_msg_head head;
-	struct netpol_msg_record record;
+	struct netpol_msg_records records;
 	struct netpol_msg_stored stored;
 	struct netpol_msg_policy policy;
 	struct netpol_msg_dial dial;
@@ -138,9 +140,9 @@ enum netpol_wire_sent { NETPOL_WIRE_SENT, NETPOL_WIRE_FULL, NETPOL_WIRE_GONE };
 enum netpol_wire_sent netpol_wire_send(int chan, const void *msg, size_t n, int fd);
 /* Answers a ping. A channel that is full or gone is the keeper's to notice. */
 void netpol_wire_pong(int chan, const struct netpol_msg_ping *ping);
+size_t netpol_wire_records_size(const struct netpol_msg_records *m); /* as it is sent */
 /* Receives one: 1 and *ret; 0 when there is none now; -1 at the end or for anything that is no
- * message of exactly its type's size. *ret_fd is a descriptor that came along (close-on-exec), or
- * -1. */
+ * message of exactly its size. *ret_fd: what came along (close-on-exec), or -1. */
 int netpol_wire_recv(int chan, union netpol_msg *ret, int *ret_fd);
 /* The same where no message brings a descriptor: one that does is closed with it, and -1. */
 int netpol_wire_recv_bare(int chan, union netpol_msg *ret);

@@ -144,6 +144,20 @@ bool netpol_worker_may_store(struct netpol_worker *w, const struct netpol_record
 	return l.allowed;
 }
 
+/* The records of one round of the loop go together. */
+static void on_queued(struct netpol_ledger *l)
+{
+	struct netpol_worker *w = NETPOL_OWNER(l, struct netpol_worker, ledger);
+
+	netpol_loop_defer(w->loop, &w->send);
+}
+
+static void on_send(struct netpol_task *t)
+{
+	/* What finds the channel full is sent when the keeper has stored what is in it. */
+	(void)netpol_ledger_send(&NETPOL_OWNER(t, struct netpol_worker, send)->ledger);
+}
+
 /* ---- the dialer ---- */
 
 bool netpol_worker_dial(struct netpol_worker *w, struct netpol_asking *a,
@@ -505,6 +519,7 @@ static int serve(struct netpol_worker *w, struct aqe_err *e)
 	on_minute(&w->minute);
 	while (w->conns)
 		netpol_conn_end(w->conns, "shutdown");
+	(void)netpol_ledger_send(&w->ledger); /* a keeper that is gone counts what it lacks */
 	return rc;
 }
 
@@ -532,6 +547,8 @@ int netpol_worker_run(const struct netpol_worker_opts *o, struct aqe_err *e)
 	w->keeper = (struct netpol_watch){ o->keeper, on_keeper, 0 };
 	w->dialer = (struct netpol_watch){ o->dialer, on_dialer, 0 };
 	netpol_ledger_init(&w->ledger, o->keeper);
+	w->ledger.queued = on_queued;
+	w->send.fn = on_send;
 	(void)!getrandom(&w->repeats.seed, sizeof(w->repeats.seed), GRND_NONBLOCK);
 	rc = netpol_loop_new(&w->loop, e);
 	if (rc == 0) {

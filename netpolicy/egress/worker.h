@@ -72,6 +72,7 @@ struct netpol_worker {
 	int64_t dns_next_ns;           /* GCRA of the stub's answers */
 	struct netpol_spender spender; /* in use when the policy has a cluster */
 	struct netpol_ledger ledger;
+	struct netpol_task send; /* what is in it */
 	struct netpol_repeats repeats;
 	struct netpol_watch keeper, dialer;
 	struct netpol_asking asking; /* head of a ring */

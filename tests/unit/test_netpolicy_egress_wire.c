@@ -57,7 +57,10 @@ static const struct {
 	{ NETPOL_MSG_READY, 5 },
 	{ NETPOL_MSG_CANCEL, sizeof(struct netpol_msg_cancel) - 1 },
 	{ NETPOL_MSG_DIAL, sizeof(struct netpol_msg_dial) + 1 },
-	{ NETPOL_MSG_RECORD, 4 },
+	{ NETPOL_MSG_RECORDS, 4 },
+	{ NETPOL_MSG_RECORDS, offsetof(struct netpol_msg_records, packed) - 1 },
+	{ NETPOL_MSG_RECORDS, offsetof(struct netpol_msg_records, packed) + 1 }, /* says 0 */
+	{ NETPOL_MSG_RECORDS, sizeof(struct netpol_msg_records) },
 };
 
 START_TEST(wire__refuses_what_is_no_message)
@@ -119,12 +122,12 @@ END_TEST
 
 START_TEST(wire__is_full_at_some_time)
 {
-	struct netpol_msg_record m;
+	struct netpol_msg_records m;
 	enum netpol_wire_sent sent = NETPOL_WIRE_SENT;
 	unsigned n = 0;
 
 	memset(&m, 0, sizeof(m));
-	m.type = NETPOL_MSG_RECORD;
+	m.type = NETPOL_MSG_RECORDS;
 	for (; sent == NETPOL_WIRE_SENT && n < 100000; n++)
 		sent = netpol_wire_send(chan[0], &m, sizeof(m), -1);
 	ck_assert_int_eq(sent, NETPOL_WIRE_FULL);
@@ -189,6 +192,78 @@ START_TEST(record_ok__wants_ranges_and_ended_texts)
 }
 END_TEST
 
+static struct netpol_record full_record(void)
+{
+	struct netpol_record r;
+
+	netpol_record_init(&r);
+	r.id = 1;
+	r.at_ns = 2;
+	r.phase = NETPOL_PHASE_CLOSE;
+	r.port = 443;
+	r.up = 3;
+	r.dns_us = 4;
+#define FILL(member, c) memset(r.member, c, sizeof(r.member) - 1)
+	FILL(listener, 'a');
+	FILL(method, 'b');
+	FILL(reason, 'c');
+	FILL(host, 'd');
+	FILL(raw_host, 'e');
+	FILL(rule, 'f');
+	FILL(address, 'g');
+	FILL(dropped, 'h');
+	FILL(sni, 'i');
+	FILL(alpn, 'j');
+	FILL(path, 'k');
+	FILL(policy, 'l');
+#undef FILL
+	return r;
+}
+
+/* Whatever was in its place before: all of it is the record's. */
+START_TEST(record_pack__comes_back_the_same)
+{
+	char packed[NETPOL_RECORD_PACKED];
+	struct netpol_record r = full_record(), got;
+	size_t n = netpol_record_pack(&r, packed, sizeof(packed));
+
+	ck_assert_uint_gt(n, 0);
+	memset(&got, 0, sizeof(got));
+	ck_assert_uint_eq(netpol_record_unpack(packed, n, &got), n);
+	ck_assert_mem_eq(&got, &r, offsetof(struct netpol_record, policy) + sizeof(r.policy));
+	ck_assert(netpol_record_ok(&got));
+	netpol_record_init(&r); /* over the full one */
+	n = netpol_record_pack(&r, packed, sizeof(packed));
+	ck_assert_uint_lt(n, 128);
+	ck_assert_uint_eq(netpol_record_unpack(packed, n, &got), n);
+	ck_assert(netpol_record_ok(&got));
+	ck_assert_str_eq(got.host, "");
+	ck_assert_str_eq(got.path, "");
+	ck_assert_str_eq(got.policy, "");
+	ck_assert_int_eq(got.duration_us, -1);
+}
+END_TEST
+
+START_TEST(record_pack__wants_room_and_all_of_it)
+{
+	char packed[NETPOL_RECORD_PACKED];
+	struct netpol_record r = full_record(), got;
+	size_t n = netpol_record_pack(&r, packed, sizeof(packed));
+
+	for (size_t room = 0; room < n; room++) {
+		AQE_AUTO_FREE char *exact = malloc(room + 1);
+
+		ck_assert_uint_eq(netpol_record_pack(&r, exact, room), 0);
+		memcpy(exact, packed, room);
+		ck_assert_uint_eq(netpol_record_unpack(exact, room, &got), 0);
+	}
+	/* a text that has no end where it must have one */
+	for (size_t i = 0; i < n; i++)
+		packed[i] = packed[i] ? packed[i] : 'x';
+	ck_assert_uint_eq(netpol_record_unpack(packed, n, &got), 0);
+}
+END_TEST
+
 START_TEST(audit_lines__writes_json)
 {
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(1 << 16);
@@ -238,8 +313,9 @@ static uint64_t next_serial(void)
 	int fd;
 
 	ck_assert_int_eq(netpol_wire_recv(chan[1], &msg, &fd), 1);
-	ck_assert_uint_eq(msg.head.type, NETPOL_MSG_RECORD);
-	return msg.record.serial;
+	ck_assert_uint_eq(msg.head.type, NETPOL_MSG_RECORDS);
+	ck_assert_uint_eq(msg.records.n, 1);
+	return msg.records.serial;
 }
 
 START_TEST(ledger__tells_who_waited)
@@ -265,6 +341,83 @@ START_TEST(ledger__tells_who_waited)
 	netpol_ledger_stored(&l, 3, false);
 	ck_assert_int_eq(c.told, -1);
 	netpol_ledger_forget(&l, &c.wait); /* harmless */
+	netpol_ledger_done(&l);
+}
+END_TEST
+
+static unsigned told_queued;
+
+static void on_queued(struct netpol_ledger *l)
+{
+	(void)l;
+	told_queued++;
+}
+
+/* The records of a round go in as few messages as hold them, and none is left out or put twice. */
+START_TEST(ledger__sends_a_round_together)
+{
+	struct netpol_record r = full_record(), got;
+	struct netpol_ledger l;
+	uint64_t seen = 0, messages = 0;
+	int fd;
+
+	told_queued = 0;
+	netpol_ledger_init(&l, chan[0]);
+	l.queued = on_queued;
+	ck_assert(netpol_ledger_send(&l)); /* nothing: nothing is sent */
+	ck_assert_int_eq(netpol_wire_recv(chan[1], &msg, &fd), 0);
+	for (uint64_t i = 1; i <= 20; i++) {
+		r.id = i;
+		if (i % 2)
+			memset(r.path, 0, sizeof(r.path));
+		netpol_ledger_tell(&l, &r);
+	}
+	ck_assert_uint_eq(told_queued, 20);
+	ck_assert(netpol_ledger_send(&l));
+	ck_assert_uint_eq(l.sent, 20);
+	for (; seen < 20; messages++) {
+		size_t at = 0;
+
+		ck_assert_int_eq(netpol_wire_recv(chan[1], &msg, &fd), 1);
+		for (unsigned i = 0; i < msg.records.n; i++) {
+			at += netpol_record_unpack(msg.records.packed + at, msg.records.len - at,
+						   &got);
+			ck_assert_uint_eq(got.id, ++seen);
+		}
+		ck_assert_uint_eq(at, msg.records.len);
+		ck_assert_uint_eq(msg.records.serial, seen);
+	}
+	ck_assert_uint_gt(messages, 1); /* these are large */
+	ck_assert_uint_lt(messages, 10);
+	ck_assert_int_eq(netpol_wire_recv(chan[1], &msg, &fd), 0);
+	netpol_ledger_done(&l);
+}
+END_TEST
+
+/* What found the channel full goes when the keeper has stored some of it. */
+START_TEST(ledger__sends_later_what_found_the_channel_full)
+{
+	struct netpol_msg_stored filler;
+	struct netpol_record r;
+	struct netpol_ledger l;
+	int fd;
+
+	memset(&filler, 0, sizeof(filler));
+	filler.type = NETPOL_MSG_STORED;
+	netpol_record_init(&r);
+	netpol_ledger_init(&l, chan[0]);
+	l.queued = on_queued;
+	netpol_ledger_tell(&l, &r);
+	ck_assert(netpol_ledger_send(&l));
+	while (netpol_wire_send(chan[0], &filler, sizeof(filler), -1) == NETPOL_WIRE_SENT)
+		;
+	netpol_ledger_tell(&l, &r);
+	ck_assert(!netpol_ledger_send(&l));
+	ck_assert_uint_eq(next_serial(), 1);
+	while (netpol_wire_recv(chan[1], &msg, &fd) == 1)
+		ck_assert_uint_eq(msg.head.type, NETPOL_MSG_STORED);
+	netpol_ledger_stored(&l, 1, true);
+	ck_assert_uint_eq(next_serial(), 2);
 	netpol_ledger_done(&l);
 }
 END_TEST
@@ -311,7 +464,7 @@ START_TEST(repeats__count_by_kind)
 {
 	static struct netpol_repeats p;
 	struct netpol_ledger l;
-	struct netpol_record r;
+	struct netpol_record r, got;
 	int fd;
 
 	netpol_ledger_init(&l, chan[0]);
@@ -324,10 +477,11 @@ START_TEST(repeats__count_by_kind)
 	netpol_repeats_count(&p, &r);
 	netpol_repeats_flush(&p, &l, 5);
 	ck_assert_int_eq(netpol_wire_recv(chan[1], &msg, &fd), 1);
-	ck_assert_uint_eq(msg.record.record.phase, NETPOL_PHASE_REPEATED);
-	ck_assert_uint_eq(msg.record.record.count, 2);
-	ck_assert_uint_eq(msg.record.record.port, 443);
-	ck_assert_int_eq(msg.record.record.at_ns, 5);
+	ck_assert_uint_gt(netpol_record_unpack(msg.records.packed, msg.records.len, &got), 0);
+	ck_assert_uint_eq(got.phase, NETPOL_PHASE_REPEATED);
+	ck_assert_uint_eq(got.count, 2);
+	ck_assert_uint_eq(got.port, 443);
+	ck_assert_int_eq(got.at_ns, 5);
 	ck_assert_int_eq(netpol_wire_recv(chan[1], &msg, &fd), 0); /* the other was not repeated */
 	ck_assert(netpol_repeats_first(&p, &r));                   /* a new minute */
 	netpol_repeats_flush(&p, NULL, 0);
@@ -405,8 +559,12 @@ static Suite *suite(void)
 	tcase_add_test(t, wire__is_full_at_some_time);
 	tcase_add_loop_test(t, record_text__escapes_and_cuts, 0, (int)AQE_COUNT(TEXTS));
 	tcase_add_test(t, record_ok__wants_ranges_and_ended_texts);
+	tcase_add_test(t, record_pack__comes_back_the_same);
+	tcase_add_test(t, record_pack__wants_room_and_all_of_it);
 	tcase_add_test(t, audit_lines__writes_json);
 	tcase_add_test(t, ledger__tells_who_waited);
+	tcase_add_test(t, ledger__sends_a_round_together);
+	tcase_add_test(t, ledger__sends_later_what_found_the_channel_full);
 	tcase_add_test(t, ledger__is_bounded);
 	tcase_add_test(t, repeats__count_by_kind);
 	tcase_add_test(t, repeats__are_bounded);
