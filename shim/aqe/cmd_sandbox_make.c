@@ -275,11 +275,14 @@ static int make_box(struct shim_sb *sb, struct shim_plan *p, struct shim_box *re
 {
 	const struct shim_engine_ops *engine = shim_engine_find(p->engine);
 	struct shim_event ev = SHIM_EVENT_INIT(SHIM_EVENT_CREATED);
+	size_t swept;
 	int rc;
 
 	if (!engine)
 		return aqe_err_set(e, AQE_E_ABSENT, 0, "engine '%.20s' is not built in", p->engine);
+	/* of processes that were killed; while another one is being made, the next does it */
 	shim_box_sweep(sb->arena, &sb->place);
+	(void)!shim_images_sweep(&sb->place, &swept, NULL);
 	/* the image must stay from the look at it until the sandbox says that it uses it */
 	rc = shim_images_lock(&sb->place, e);
 	if (rc == 0)
