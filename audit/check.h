@@ -19,6 +19,7 @@ struct audit_check {
 	int64_t last;                /* its seq */
 	bool loose;                  /* rows may be left out (a filtered export) */
 	bool pruned;                 /* the beginning was removed by prune */
+	bool no_memory;              /* for a gap record: then there is no verdict */
 	int64_t point_seq;           /* of the last point; -1 before the first */
 	int64_t point_every;         /* what it promised */
 	struct audit_point *anchors; /* sorted by seq */

@@ -431,18 +431,21 @@ static int add_own(struct batch *b, struct audit_row row, struct aqe_err *e)
 
 /* ---- gap records ---- */
 
-/* What a stored gap record says of `episode`: 0 when it is of another one. */
-static uint64_t reported_of(const char *meta, size_t n, const char *episode)
+/* What a stored gap record says of `episode`: 0 when it is of another one. AQE_E_NOMEM. */
+static int reported_of(const char *meta, size_t n, const char *episode, uint64_t *ret,
+		       struct aqe_err *e)
 {
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(META_ARENA);
 	struct aqe_json *v = NULL;
-	uint64_t total = 0;
+	int rc = AQE_E_NOMEM;
 
-	if (!a || aqe_json_parse(a, meta, n, &AQE_JSON_LIMITS_DEFAULT, &v, NULL) != 0)
-		return 0;
-	if (!aqe_str_eq(aqe_json_str(aqe_json_get(v, "episode")), episode))
-		return 0;
-	return aqe_json_get_u64(v, "total", UINT64_MAX, &total, NULL) == 1 ? total : 0;
+	if (a)
+		rc = aqe_json_parse(a, meta, n, &AQE_JSON_LIMITS_DEFAULT, &v, NULL);
+	if (rc == AQE_E_NOMEM)
+		return aqe_err_set(e, rc, 0, "out of memory");
+	if (rc == 0 && aqe_str_eq(aqe_json_str(aqe_json_get(v, "episode")), episode))
+		(void)!aqe_json_get_u64(v, "total", UINT64_MAX, ret, NULL); /* absent: 0 */
+	return AQE_OK;
 }
 
 /* A crash between storing a gap record and clearing its counter must not report twice. */
@@ -465,7 +468,9 @@ static int already_reported(struct audit_log *log, const char *episode, uint64_t
 	while (*ret == 0 && (rc = aqe_stmt_step(s, e)) == 1) {
 		meta = aqe_stmt_bytes(s, 0, &n);
 		if (meta)
-			*ret = reported_of(meta, n, episode);
+			rc = reported_of(meta, n, episode, ret, e);
+		if (rc < 0)
+			return rc;
 	}
 	return rc < 0 ? rc : AQE_OK;
 }

@@ -270,15 +270,22 @@ static int times(struct audit_log *log, const struct audit_filter *f, struct aud
 
 /* ---- gaps ---- */
 
-uint64_t audit_gap_lost(const char *meta, size_t n)
+int audit_gap_lost(const char *meta, size_t n, uint64_t *ret, struct aqe_err *e)
 {
 	AQE_AUTO_ARENA struct aqe_arena *a = aqe_arena_new(META_ARENA);
 	struct aqe_json *v = NULL;
-	uint64_t lost = 0;
+	int rc = AQE_E_NOMEM;
 
-	if (!a || !meta || aqe_json_parse(a, meta, n, &AQE_JSON_LIMITS_DEFAULT, &v, NULL) != 0)
-		return 0;
-	return aqe_json_get_u64(v, "lost", UINT64_MAX, &lost, NULL) == 1 ? lost : 0;
+	*ret = 0;
+	if (!meta)
+		return AQE_OK;
+	if (a)
+		rc = aqe_json_parse(a, meta, n, &AQE_JSON_LIMITS_DEFAULT, &v, NULL);
+	if (rc == AQE_E_NOMEM)
+		return aqe_err_set(e, rc, 0, "out of memory");
+	if (rc == 0)
+		(void)!aqe_json_get_u64(v, "lost", UINT64_MAX, ret, NULL); /* absent: 0 */
+	return AQE_OK;
 }
 
 static int gaps(struct audit_log *log, const struct audit_filter *f, struct audit_stats *st,
@@ -293,8 +300,12 @@ static int gaps(struct audit_log *log, const struct audit_filter *f, struct audi
 	while ((rc = aqe_stmt_step(s, e)) == 1) {
 		size_t n;
 		const char *meta = aqe_stmt_bytes(s, 0, &n);
+		uint64_t lost = 0;
 
-		st->lost += audit_gap_lost(meta, n);
+		rc = audit_gap_lost(meta, n, &lost, e);
+		if (rc)
+			return rc;
+		st->lost += lost;
 	}
 	return rc;
 }

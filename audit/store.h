@@ -59,8 +59,8 @@ AQE_MUST_CHECK int audit_row_read(struct aqe_stmt *s, struct audit_row *ret, str
 int64_t audit_now_ns(void);
 /* Takes over what waits in the spool of a log, if that can be done. */
 void audit_log_catch_up(const struct audit_opts *o);
-/* The number of lost rows in a gap record's metadata; 0 when there is none. */
-uint64_t audit_gap_lost(const char *meta, size_t n);
+/* *ret is the number of lost rows in a gap record's metadata, 0 when there is none; AQE_E_NOMEM. */
+AQE_MUST_CHECK int audit_gap_lost(const char *meta, size_t n, uint64_t *ret, struct aqe_err *e);
 
 /* ---- the counters of lost rows: one in the log's folder, one in the spare folder ---- */
 #define AUDIT_LOST_COUNTERS 2

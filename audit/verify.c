@@ -195,6 +195,7 @@ static bool encode_column(struct audit_check *c, const struct aqe_db_value *v,
 
 static void note_gap(struct audit_check *c, struct aqe_stmt *s)
 {
+	uint64_t lost = 0;
 	size_t n;
 	const char *reason, *meta;
 
@@ -202,7 +203,8 @@ static void note_gap(struct audit_check *c, struct aqe_stmt *s)
 	if (!reason || n != strlen(AUDIT_REASON_GAP) || memcmp(reason, AUDIT_REASON_GAP, n) != 0)
 		return;
 	meta = aqe_stmt_bytes(s, 22, &n);
-	audit_check_gap(c, audit_gap_lost(meta, n));
+	c->no_memory = audit_gap_lost(meta, n, &lost, NULL) != 0 || c->no_memory;
+	audit_check_gap(c, lost);
 }
 
 static bool check_row(struct audit_check *c, struct aqe_stmt *s)
@@ -248,6 +250,8 @@ static int check_rows(struct audit_log *log, struct audit_check *c, struct point
 		rc = AQE_OK;
 		if (check_row(c, s))
 			rc = pass_points(q, c, c->last, e);
+		if (c->no_memory)
+			rc = aqe_err_set(e, AQE_E_NOMEM, 0, "out of memory");
 	}
 	if (rc == 0 && !c->v->fault)
 		rc = pass_points(q, c, INT64_MAX, e);

@@ -73,6 +73,7 @@ static int take_row(struct in *in, struct aqe_arena *a, const struct aqe_json *v
 	struct aqe_err e = AQE_ERR_INIT;
 	struct audit_row r;
 	uint8_t prev[32];
+	uint64_t lost = 0;
 	bool has_prev;
 
 	if (audit_row_parse(a, v, &r, prev, &has_prev, &e) != 0)
@@ -81,8 +82,11 @@ static int take_row(struct in *in, struct aqe_arena *a, const struct aqe_json *v
 	if (!audit_check_seq(in->c, r.seq, has_prev ? prev : NULL))
 		return AQE_OK;
 	audit_enc_row(&in->c->enc, &r);
-	if (r.kind == AUDIT_SYSTEM && r.reason && strcmp(r.reason, AUDIT_REASON_GAP) == 0)
-		audit_check_gap(in->c, audit_gap_lost(r.meta, r.meta ? strlen(r.meta) : 0));
+	if (r.kind == AUDIT_SYSTEM && r.reason && strcmp(r.reason, AUDIT_REASON_GAP) == 0) {
+		if (audit_gap_lost(r.meta, r.meta ? strlen(r.meta) : 0, &lost, NULL) != 0)
+			return AQE_E_NOMEM;
+		audit_check_gap(in->c, lost);
+	}
 	(void)audit_check_row(in->c, r.seq, r.hash);
 	return AQE_OK;
 }

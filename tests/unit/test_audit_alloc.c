@@ -15,7 +15,8 @@
 #include "tests/fakes/fake_alloc.h"
 #include "tests/unit/audit_fixture.h"
 
-#define ROWS     6     /* of the log that every round begins with */
+#define ROWS     6     /* of the log that every round begins with, */
+#define ALL      7     /* and one about lost ones */
 #define MAX      20000 /* far more allocations than any call makes */
 #define FILE_MAX ((size_t)1 << 20)
 
@@ -69,6 +70,23 @@ static void keep_files(void)
 	}
 }
 
+/* The counter of lost rows before they were told. */
+static char pending[8192];
+static size_t n_pending;
+
+static void keep_pending(void)
+{
+	char path[300];
+	AQE_AUTO_FD int fd = -1;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "%s/lost", log_dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = read(fd, pending, sizeof(pending));
+	ck_assert_int_gt(n, 0);
+	n_pending = (size_t)n;
+}
+
 static void restore(void)
 {
 	AQE_AUTO_FD int dir = -1;
@@ -108,7 +126,10 @@ static void make_log(void)
 	opts.sign_every = 4;
 	open_again(AUDIT_WRITE);
 	make_key();
-	add_rows(ROWS);
+	add_rows(ROWS - 1);
+	ck_assert_ok(audit_lost_add(&opts, 2, "disk full", &err), err);
+	keep_pending();
+	(void)add_row(full_row(ROWS - 1)); /* after the row about them */
 	ck_assert_ok(audit_export(lg, &all, AUDIT_JSONL, &sink, NULL, &err), err);
 	(void)snprintf(path, sizeof(path), "%s/export", log_dir);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -203,7 +224,7 @@ static int do_head(struct aqe_err *e)
 	int rc = audit_head(lg, &p, e);
 
 	(void)fake_alloc_disarm();
-	ck_assert(rc != 0 || (audit_point_verify(&p) && p.seq == ROWS));
+	ck_assert(rc != 0 || (audit_point_verify(&p) && p.seq == ALL));
 	return rc;
 }
 
@@ -215,9 +236,10 @@ static int do_key_make(struct aqe_err *e)
 static int tell_verdict(int rc, const struct audit_verdict *v)
 {
 	if (rc == 0)
-		(void)aqe_buf_addf(&out, "%d %lld %llu %llu %lld %x", (int)v->fault,
+		(void)aqe_buf_addf(&out, "%d %lld %llu %llu %lld %llu %x", (int)v->fault,
 				   (long long)v->first_bad, (unsigned long long)v->rows,
-				   (unsigned long long)v->points, (long long)v->signed_to, v->open);
+				   (unsigned long long)v->points, (long long)v->signed_to,
+				   (unsigned long long)v->lost, v->open);
 	return rc;
 }
 
@@ -259,7 +281,7 @@ static int export_as(enum audit_format format, struct aqe_err *e)
 	int rc = audit_export(lg, &all, format, &sink, &r, e);
 
 	(void)fake_alloc_disarm();
-	ck_assert(rc != 0 || r.rows == ROWS);
+	ck_assert(rc != 0 || r.rows == ALL);
 	return rc;
 }
 
@@ -298,7 +320,7 @@ static int import_from(const char *name, uint64_t want, struct aqe_err *e)
 
 static int do_import(struct aqe_err *e)
 {
-	return import_from("export", ROWS, e);
+	return import_from("export", ALL, e);
 }
 
 static int do_import_array(struct aqe_err *e)
@@ -315,7 +337,7 @@ static int do_prune(struct aqe_err *e)
 	o.max_rows = 3;
 	rc = audit_prune(lg, &o, &r, e);
 	(void)fake_alloc_disarm();
-	ck_assert(rc != 0 || r.rows == ROWS - 2);
+	ck_assert(rc != 0 || r.rows == ALL - 2);
 	return rc;
 }
 
@@ -366,8 +388,8 @@ static int do_stats(struct aqe_err *e)
 				   (unsigned)st.domains.v[i].total);
 	for (size_t i = 0; i < st.rules.n; i++)
 		(void)aqe_buf_addf(&out, "%s ", st.rules.v[i].name);
-	(void)aqe_buf_addf(&out, "%u %u %u", (unsigned)st.total, (unsigned)st.timed,
-			   (unsigned)buckets[0].requests[AUDIT_ALLOWED]);
+	(void)aqe_buf_addf(&out, "%u %u %u %u", (unsigned)st.lost, (unsigned)st.total,
+			   (unsigned)st.timed, (unsigned)buckets[0].requests[AUDIT_ALLOWED]);
 	return 0;
 }
 
@@ -403,6 +425,15 @@ static void with_reader(void)
 static void with_lost(void)
 {
 	ck_assert_ok(audit_lost_add(&quick, 3, "disk full", &err), err);
+	open_log(AUDIT_WRITE);
+}
+
+/* As after a crash between the row about them and the counter. */
+static void with_lost_told(void)
+{
+	AQE_AUTO_FD int fd = openat(top, "audit/lost", O_WRONLY | O_CLOEXEC);
+
+	ck_assert_int_eq(write(fd, pending, n_pending), (ssize_t)n_pending);
 	open_log(AUDIT_WRITE);
 }
 
@@ -451,6 +482,7 @@ static const struct call {
 	{ "append", with_writer, do_append, WRITES, 1 },
 	{ "append_many", with_writer, do_append_many, WRITES, 3 },
 	{ "append: lost rows to report", with_lost, do_append, WRITES, 1 },
+	{ "append: lost rows that were reported", with_lost_told, do_append, WRITES, 1 },
 	{ "record: spool", with_nothing, do_record_spooled, WRITES, 2 },
 	{ "record: behind the spool", with_spooled, do_record, WRITES, 2 },
 	{ "checkpoint", with_writer, do_checkpoint, WRITES, 0 },
@@ -495,7 +527,7 @@ static void mask_times(void)
 }
 
 /* Rows of the log that are neither of the first ones nor about the log itself. */
-static uint64_t added(void)
+static uint64_t added(uint64_t *ret_system)
 {
 	struct audit_filter f = AUDIT_FILTER_INIT;
 	uint64_t system = 0;
@@ -504,6 +536,7 @@ static uint64_t added(void)
 	ck_assert_ok(audit_last_seq(lg, &last, &err), err);
 	f.kind = AUDIT_SYSTEM;
 	ck_assert_ok(audit_count(lg, &f, &system, &err), err);
+	*ret_system = system - 1;
 	return (uint64_t)last - ROWS - system;
 }
 
@@ -513,14 +546,16 @@ static void look(const struct call *c, int rc, unsigned n)
 	const uint64_t waited = c->with == with_spooled ? 1 : 0;
 	struct audit_row r = row_of(9);
 	struct audit_verdict v;
-	uint64_t rows;
+	uint64_t rows, system = 0;
 
 	open_log(AUDIT_WRITE);
 	ck_assert_ok(audit_append(lg, &r, &err), err);
 	given.n_keys = audit_key_public(&quick, given_keys[0], NULL) == 0; /* may not be made */
 	ck_assert_ok(audit_verify(lg, &given, &v, &err), err);
 	ck_assert_good(v);
-	rows = c->does == MAKES ? 0 : added() - 1;
+	rows = c->does == MAKES ? 0 : added(&system) - 1;
+	if (c->with == with_lost_told) /* never twice; a call that failed is one itself */
+		ck_assert_uint_eq(system, rc ? 1 : 0);
 	if (rc == 0)
 		ck_assert_msg(rows == c->adds, "%s, allocation %u: %d rows", c->name, n, (int)rows);
 	else
