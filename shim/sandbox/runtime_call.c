@@ -18,16 +18,20 @@ int shim_runtime_explain(struct aqe_arena *a, int dirfd, const char *log, const 
 	AQE_AUTO_BUF struct aqe_buf text = AQE_BUF_INIT(65536);
 	struct aqe_json *root = NULL;
 	const char *line, *next, *msg = NULL;
+	int rc = aqe_fs_read_beneath(dirfd, log, AQE_FS_REGULAR, &text, NULL);
 
-	if (aqe_fs_read_beneath(dirfd, log, AQE_FS_REGULAR, &text, NULL) < 0)
+	if (rc < 0 && rc != AQE_E_NOMEM)
 		return aqe_err_set(e, AQE_E_UNKNOWN, 0, "%s failed and did not say why", verb);
-	for (line = aqe_buf_str(&text); line && *line; line = next) {
+	for (line = aqe_buf_str(&text); rc != AQE_E_NOMEM && line && *line; line = next) {
 		size_t len = strcspn(line, "\n");
 
 		next = line[len] ? line + len + 1 : NULL;
-		if (aqe_json_parse(a, line, len, &AQE_JSON_LIMITS_DEFAULT, &root, NULL) == 0)
+		rc = aqe_json_parse(a, line, len, &AQE_JSON_LIMITS_DEFAULT, &root, NULL);
+		if (rc == 0)
 			msg = aqe_json_str(aqe_json_get(root, "msg"));
 	}
+	if (rc == AQE_E_NOMEM) /* its words may be a verdict */
+		return aqe_err_set(e, rc, 0, "%s failed, and there is no memory for why", verb);
 	if (!msg)
 		return aqe_err_set(e, AQE_E_UNKNOWN, 0, "%s failed and did not say why", verb);
 	return aqe_err_set(e, shim_engine_is_verdict(msg) ? AQE_E_REFUSED : AQE_E_UNKNOWN, 0,

@@ -478,7 +478,6 @@ static const struct call {
 } CALLS[] = {
 	{ "open", with_nothing, do_open, WRITES, 0 },
 	{ "open: rows in the spool", with_spooled, do_open, WRITES, 1 },
-	{ "open: make", with_no_log, do_open, MAKES, 0 },
 	{ "append", with_writer, do_append, WRITES, 1 },
 	{ "append_many", with_writer, do_append_many, WRITES, 3 },
 	{ "append: lost rows to report", with_lost, do_append, WRITES, 1 },

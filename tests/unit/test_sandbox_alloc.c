@@ -19,6 +19,7 @@
 #include "shim/sandbox/image_store.h"
 #include "shim/sandbox/layout.h"
 #include "shim/sandbox/logs.h"
+#include "shim/sandbox/runtime_call.h"
 #include "shim/sandbox/spec.h"
 #include "shim/sandbox/usage.h"
 #include "shim/supervisor/driver_command.h"
@@ -195,6 +196,9 @@ static void setup(void)
 	ck_assert_ok(shim_box_make(arena, &place, &p, &box, &e), e);
 	make_images();
 	put(top, "passwd", "root:x:0:0::/:/bin/sh\nnode:x:1001:1002::/app:/bin/sh\n");
+	put(top, "runtime.log",
+	    "{\"msg\":\"one\"}\nnonsense\n"
+	    "{\"msg\":\"refused: mounts at /mounts/3: found a, wanted b; fix: c\"}\n");
 	put(place.fd, SHIM_EVENTS_FILE,
 	    "{\"event\":\"created\",\"sandbox\":\"agentic-qe-default-agent-1\"}\n"
 	    "{\"event\":\"started\",\"sandbox\":\"agentic-qe-default-agent-1\",\"start\":3}\n"
@@ -481,6 +485,17 @@ static int do_destroy(struct aqe_err *e)
 	return 0;
 }
 
+/* The runtime's words are a verdict: so is what is made of them. */
+static int do_explain(struct aqe_err *e)
+{
+	int rc = shim_runtime_explain(a, top, "runtime.log", "create", e);
+
+	if (rc != AQE_E_REFUSED)
+		return rc;
+	TELL("%s", e->text);
+	return 0;
+}
+
 static int do_state_text(struct aqe_err *e)
 {
 	static const char TEXT[] = "{\"ociVersion\":\"1.0\",\"status\":\"running\",\"pid\":7}";
@@ -562,6 +577,7 @@ static const struct {
 	{ "engine: state", do_state },
 	{ "engine: logs", do_engine_logs },
 	{ "engine: destroy", do_destroy },
+	{ "runtime_explain", do_explain },
 	{ "state_parse", do_state_text },
 	{ "supervisor", do_supervise },
 	{ "supervisor: process", do_supervise_process },
