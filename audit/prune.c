@@ -94,7 +94,7 @@ static int make_plan(struct audit_log *log, const struct audit_prune_opts *o, st
 		     struct aqe_err *e)
 {
 	struct plan p = { 0, -1, BY_AGE };
-	struct audit_head head;
+	struct audit_head head = { .seq = 0 };
 	uint64_t rows, n = 0;
 	int64_t to = 0;
 	bool told = false;
