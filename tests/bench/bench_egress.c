@@ -31,6 +31,7 @@
 #define SAMPLES_MAX 2000000
 #define BUFFER      262144
 #define EVENTS      64
+#define HEAD_END    0x0d0a0d0aU /* CR LF CR LF */
 
 static char buffer[BUFFER];
 
@@ -92,12 +93,14 @@ static void send_all(int fd, const char *p, size_t n)
 enum kind { NEW, BYTE, SOURCE, HTTP };
 static struct {
 	enum kind kind;
+	uint32_t tail; /* the last bytes of the head so far: tinyproxy sends it line by line */
+	bool closing;
 } conns[65536];
 
 static void end(int fd)
 {
 	(void)close(fd);
-	conns[fd].kind = NEW;
+	memset(&conns[fd], 0, sizeof(conns[fd]));
 }
 
 /* Until the socket is full: the next event comes when there is room again. */
@@ -109,16 +112,27 @@ static void push(int fd)
 		end(fd);
 }
 
-static void answer(int fd, size_t n)
+/* False: the connection was to end with this answer, as tinyproxy asks for. */
+static bool answer(int fd, size_t n)
 {
 	static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nhello, world\n";
+	static const char close_it[] = "Connection: close\r\n";
 
 	if (conns[fd].kind == NEW)
 		conns[fd].kind = buffer[0] == 'b' ? BYTE : buffer[0] == 's' ? SOURCE : HTTP;
 	if (conns[fd].kind == BYTE)
 		(void)send(fd, "B", 1, MSG_NOSIGNAL);
-	if (n > 4 && conns[fd].kind == HTTP && memcmp(buffer + n - 4, "\r\n\r\n", 4) == 0)
-		(void)send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL);
+	if (conns[fd].kind != HTTP)
+		return true;
+	for (size_t i = n > 4 ? n - 4 : 0; i < n; i++)
+		conns[fd].tail = conns[fd].tail << 8 | (unsigned char)buffer[i];
+	if (memmem(buffer, n, close_it, sizeof(close_it) - 1))
+		conns[fd].closing = true;
+	if (conns[fd].tail != HEAD_END)
+		return true;
+	conns[fd].tail = 0;
+	(void)send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL);
+	return !conns[fd].closing;
 }
 
 /* Until the socket is empty: events come by edges. */
@@ -126,8 +140,12 @@ static void serve(int fd)
 {
 	ssize_t n;
 
-	while ((n = recv(fd, buffer, 16384, MSG_DONTWAIT)) > 0)
-		answer(fd, (size_t)n);
+	while ((n = recv(fd, buffer, 16384, MSG_DONTWAIT)) > 0) {
+		if (!answer(fd, (size_t)n)) {
+			end(fd);
+			return;
+		}
+	}
 	if (n == 0 || errno != EAGAIN)
 		end(fd);
 	else if (conns[fd].kind == SOURCE)
