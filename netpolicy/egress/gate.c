@@ -34,7 +34,7 @@ static void free_gates(struct netpol_gates *g)
 
 /* A route of the new policy: what it had spent before stays spent. */
 static int add_gate(struct netpol_worker *w, struct netpol_gates *to,
-		    const struct netpol_gateway *g, bool drain, struct aqe_err *e)
+		    const struct netpol_gateway *g, struct aqe_err *e)
 {
 	const struct netpol_rate *rate = g->has_rate ? &g->rate : &w->type->rate;
 	struct netpol_gate *old = find(&w->gates, g->name), *gate = &to->list[to->n];
@@ -47,14 +47,12 @@ static int add_gate(struct netpol_worker *w, struct netpol_gates *to,
 		old->limiter = rc < 0 ? old->limiter : NULL;
 	} else {
 		rc = netpol_limiter_new(rate, &gate->limiter, e);
-		if (rc == 0 && drain)
-			netpol_limiter_drain(gate->limiter, netpol_boottime_ns());
 	}
 	to->n += rc == 0;
 	return rc;
 }
 
-int netpol_gates_load(struct netpol_worker *w, bool drain, struct aqe_err *e)
+int netpol_gates_load(struct netpol_worker *w, struct aqe_err *e)
 {
 	const struct netpol_policy *p = w->policy;
 	struct netpol_gates next = { calloc(p->n_gateways + 1, sizeof(*next.list)), 0 };
@@ -64,7 +62,7 @@ int netpol_gates_load(struct netpol_worker *w, bool drain, struct aqe_err *e)
 		const struct netpol_gateway *g = &p->gateways[i];
 
 		if (netpol_policy_gateway(p, w->type->name, g->name) == g)
-			rc = add_gate(w, &next, g, drain, e);
+			rc = add_gate(w, &next, g, e);
 	}
 	if (rc < 0) {
 		free_gates(&next); /* the worker ends: it holds nothing half new */
@@ -250,7 +248,9 @@ static bool within_rate(struct netpol_conn *c)
 
 	if (gate)
 		netpol_limiter_consume(gate->limiter, netpol_boottime_ns(), &l);
-	if (!l.allowed)
+	if (l.allowed)
+		netpol_worker_spent(c->w, NETPOL_RATES_GATE(gate - c->w->gates.list));
+	else
 		refuse(c, 429, "rate_limit_exceeded", l.retry_ms);
 	return l.allowed;
 }

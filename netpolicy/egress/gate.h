@@ -8,9 +8,8 @@
 
 #include "netpolicy/egress/conn.h"
 
-/* Routes of the policy in force; those that were there keep what they have spent. `drain`: they
- * begin with a minute's worth spent, because a worker before this one may have spent it. */
-AQE_MUST_CHECK int netpol_gates_load(struct netpol_worker *w, bool drain, struct aqe_err *e);
+/* Routes of the policy in force; those that were there keep what they have spent. */
+AQE_MUST_CHECK int netpol_gates_load(struct netpol_worker *w, struct aqe_err *e);
 void netpol_gates_done(struct netpol_worker *w);
 /* A new channel to the companion; owned from here on. */
 void netpol_gates_link(struct netpol_worker *w, uint32_t role, int fd);

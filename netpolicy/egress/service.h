@@ -43,15 +43,16 @@ struct netpol_listen_fd {
 	enum netpol_front front;
 };
 
-/* The limiter's state in memory that keeper and worker share, so that no crash of the worker gives
- * an agent its tokens back: a saved state, and the times of the admissions since. Two places,
- * written in turn, so that one is always whole. */
-#define NETPOL_SHARED_STATE (8U * NETPOL_RATE_MAX + 1024)
+/* The limiters' states in memory that keeper and worker share, so that no crash of the worker gives
+ * an agent its tokens back: saved states of the type's and of each gateway's (rates.h), and the
+ * admissions since. Two places, written in turn, so that one is always whole. */
+#define NETPOL_SHARED_STATE (2 * 8U * NETPOL_RATE_MAX + 128 * 1024)
 #define NETPOL_SHARED_LOG   65536
 struct netpol_shared_place {
-	uint32_t len;   /* of the state */
-	uint32_t n_log; /* admissions behind it */
+	uint32_t len;   /* of the states */
+	uint32_t n_log; /* admissions behind them */
 	int64_t log_ns[NETPOL_SHARED_LOG];
+	uint16_t log_of[NETPOL_SHARED_LOG]; /* by the place of its state */
 	uint8_t state[NETPOL_SHARED_STATE];
 };
 struct netpol_shared {

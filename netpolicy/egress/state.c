@@ -46,6 +46,6 @@ int netpol_state_save(int dir, const char *name, const struct netpol_shared *s,
 	if (dir < 0 || !p || (p == *io_saved && n_log == 0))
 		return 0;
 	*io_saved = n_log == 0 ? p : NULL;
-	/* Whatever is in it: restoring checks it, and a damaged one drains the limiter. */
+	/* Whatever is in it: restoring checks it, and a damaged one drains the limiters. */
 	return aqe_fs_write_file(dir, name, 0600, p->state, len, e);
 }

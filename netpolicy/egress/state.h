@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The limiter's state (service.h, struct netpol_shared) in memory and in a file: the keeper's side.
+/* The limiters' states (service.h, struct netpol_shared) in memory and in a file: the keeper's
+ * side.
  */
 #ifndef AQE_EGRESS_STATE_H
 #define AQE_EGRESS_STATE_H

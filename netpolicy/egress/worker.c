@@ -34,94 +34,55 @@ const char *netpol_front_name(enum netpol_front f)
 	return (unsigned)f < NETPOL_FRONT_COUNT ? names[f] : "?";
 }
 
-/* ---- the limiter, where the keeper can see it ---- */
+/* ---- the limiters, where the keeper can see them ---- */
 
-const struct netpol_shared_place *netpol_shared_get(const struct netpol_shared *s,
-						    uint32_t *ret_len, uint32_t *ret_n_log)
+static struct netpol_when when_now(const struct netpol_worker *w)
 {
-	uint32_t turn = __atomic_load_n(&s->turn, __ATOMIC_ACQUIRE);
-	const struct netpol_shared_place *p;
+	struct netpol_when when = w->when;
 
-	if (turn < 1 || turn > 2)
-		return NULL;
-	p = &s->place[turn - 1];
-	*ret_len = __atomic_load_n(&p->len, __ATOMIC_RELAXED);
-	*ret_n_log = __atomic_load_n(&p->n_log, __ATOMIC_ACQUIRE);
-	return *ret_len <= NETPOL_SHARED_STATE && *ret_n_log <= NETPOL_SHARED_LOG ? p : NULL;
+	when.boottime_ns = netpol_boottime_ns();
+	when.wall_ns = netpol_wall_ns();
+	return when;
 }
 
-/* A whole state into the place that is not in use. */
-static void share_limiter(struct netpol_worker *w)
+static void share_limiters(struct netpol_worker *w)
 {
-	struct netpol_shared *s = w->opts->shared;
-	struct aqe_buf b = AQE_BUF_INIT(NETPOL_SHARED_STATE);
-	struct netpol_when at = w->when;
-	struct netpol_shared_place *p;
-	uint32_t slot;
+	const struct netpol_rates rates = { w->limiter, &w->gates };
+	const struct netpol_when at = when_now(w);
 
 	netpol_loop_disarm(w->loop, &w->share);
-	if (!s)
-		return;
-	at.boottime_ns = netpol_boottime_ns();
-	at.wall_ns = netpol_wall_ns();
-	if (netpol_limiter_save(w->limiter, &at, &b, NULL) == 0) {
-		slot = __atomic_load_n(&s->turn, __ATOMIC_RELAXED) == 1 ? 1 : 0;
-		p = &s->place[slot];
-		p->n_log = 0;
-		p->len = (uint32_t)b.len;
-		memcpy(p->state, b.p, b.len);
-		__atomic_store_n(&s->turn, slot + 1, __ATOMIC_RELEASE);
-		w->shared_len = b.len;
-	}
-	aqe_buf_done(&b);
+	if (w->opts->shared)
+		w->shared_len = netpol_rates_share(w->opts->shared, &rates, &at);
 }
 
 static void on_share(struct netpol_timer *t)
 {
-	share_limiter(NETPOL_OWNER(t, struct netpol_worker, share));
+	share_limiters(NETPOL_OWNER(t, struct netpol_worker, share));
 }
 
-/* Every admission is written down at once, eight bytes; a whole state only now and then. */
-static void spent(struct netpol_worker *w)
+/* Every admission is written down at once, a few bytes; whole states only now and then. */
+void netpol_worker_spent(struct netpol_worker *w, unsigned which)
 {
-	struct netpol_shared *s = w->opts->shared;
-	uint32_t turn = s ? __atomic_load_n(&s->turn, __ATOMIC_RELAXED) : 0;
-	struct netpol_shared_place *p;
-
-	if (!s)
+	if (!w->opts->shared)
 		return;
-	p = &s->place[turn == 2];
-	if (turn == 0 || p->n_log == NETPOL_SHARED_LOG) {
-		share_limiter(w);
+	if (!netpol_rates_spent(w->opts->shared, which, netpol_boottime_ns())) {
+		share_limiters(w);
 		return;
 	}
-	p->log_ns[p->n_log] = netpol_boottime_ns();
-	__atomic_store_n(&p->n_log, p->n_log + 1, __ATOMIC_RELEASE);
 	if (!w->share.next)
 		netpol_loop_arm(w->loop, &w->share,
 				netpol_loop_now(w->loop) +
 					(w->shared_len > SHARE_LARGE ? SHARE_SELDOM_MS : SHARE_MS));
 }
 
-/* A state that is damaged drains the limiter: never more tokens than before. True when there was
- * one: this is not the first worker. */
-static bool restore_limiter(struct netpol_worker *w)
+/* What the worker before this one had spent stays spent. */
+static void restore_limiters(struct netpol_worker *w)
 {
-	const struct netpol_shared_place *p;
-	struct netpol_when now = w->when;
-	struct netpol_limit l;
-	uint32_t len = 0, n_log = 0;
+	const struct netpol_rates rates = { w->limiter, &w->gates };
+	const struct netpol_when now = when_now(w);
 
-	p = w->opts->shared ? netpol_shared_get(w->opts->shared, &len, &n_log) : NULL;
-	if (!p)
-		return false;
-	now.boottime_ns = netpol_boottime_ns();
-	now.wall_ns = netpol_wall_ns();
-	(void)!netpol_limiter_restore(w->limiter, p->state, len, &now, NULL);
-	for (uint32_t i = 0; i < n_log; i++)
-		netpol_limiter_consume(w->limiter, p->log_ns[i], &l);
-	share_limiter(w);
-	return true;
+	if (w->opts->shared && netpol_rates_restore(w->opts->shared, &rates, &now))
+		share_limiters(w);
 }
 
 void netpol_worker_decide(struct netpol_worker *w, const struct netpol_request *rq,
@@ -129,7 +90,7 @@ void netpol_worker_decide(struct netpol_worker *w, const struct netpol_request *
 {
 	netpol_decide(w->type, w->limiter, netpol_boottime_ns(), rq, spend, ret);
 	if (ret->verdict == NETPOL_ALLOW && spend == NETPOL_CONSUME)
-		spent(w);
+		netpol_worker_spent(w, NETPOL_RATES_OWN);
 }
 
 bool netpol_worker_may_store(struct netpol_worker *w, const struct netpol_record *r)
@@ -270,10 +231,11 @@ static void take_policy(struct netpol_worker *w, const struct netpol_msg_policy 
 	netpol_policy_unref(w->policy);
 	w->policy = p;
 	w->type = t;
-	if (netpol_gates_load(w, false, NULL) < 0) {
+	if (netpol_gates_load(w, NULL) < 0) {
 		netpol_loop_stop(w->loop);
 		return;
 	}
+	share_limiters(w); /* the admissions from here on are of other routes */
 	w->spender.timeout_ms = p->cluster.timeout_ms;
 	w->metrics.reloads++;
 	recheck_all(w);
@@ -475,7 +437,9 @@ static int make_limiters(struct netpol_worker *w, struct aqe_err *e)
 	if (rc == 0)
 		rc = netpol_limiter_new(&NETPOL_DENY_BUDGET, &w->denials, e);
 	if (rc == 0)
-		rc = netpol_gates_load(w, restore_limiter(w), e);
+		rc = netpol_gates_load(w, e);
+	if (rc == 0)
+		restore_limiters(w);
 	return rc;
 }
 
@@ -515,7 +479,7 @@ static int serve(struct netpol_worker *w, struct aqe_err *e)
 		return aqe_err_set(e, AQE_E_SYS, EPIPE, "the keeper is gone");
 	rc = netpol_loop_run(w->loop, e);
 	w->stopping = true;
-	share_limiter(w);
+	share_limiters(w);
 	on_minute(&w->minute);
 	while (w->conns)
 		netpol_conn_end(w->conns, "shutdown");

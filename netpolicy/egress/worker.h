@@ -8,6 +8,7 @@
 #include "netpolicy/egress/ledger.h"
 #include "netpolicy/egress/loop.h"
 #include "netpolicy/egress/metrics.h"
+#include "netpolicy/egress/rates.h"
 #include "netpolicy/egress/relay.h"
 #include "netpolicy/egress/service.h"
 #include "netpolicy/egress/spend.h"
@@ -30,16 +31,6 @@ struct netpol_asking {
 };
 
 /* ---- the worker ---- */
-
-/* One route's limiter (gate.h). */
-struct netpol_gate {
-	char name[NETPOL_GATEWAY_NAME_MAX + 1];
-	struct netpol_limiter *limiter;
-};
-struct netpol_gates {
-	struct netpol_gate *list;
-	size_t n;
-};
 
 struct netpol_listening {
 	struct netpol_watch watch;
@@ -68,7 +59,7 @@ struct netpol_worker {
 	struct netpol_policy *policy;
 	const struct netpol_type *type;
 	struct netpol_limiter *limiter, *denials;
-	size_t shared_len;             /* bytes of the limiter's state when last shared */
+	size_t shared_len;             /* bytes of the limiters' states when last shared */
 	int64_t dns_next_ns;           /* GCRA of the stub's answers */
 	struct netpol_spender spender; /* in use when the policy has a cluster */
 	struct netpol_ledger ledger;
@@ -99,6 +90,8 @@ void netpol_worker_forget(struct netpol_worker *w, struct netpol_asking *a);
 /* Decides; when it spends, keeps the limiter's state where the keeper can see it. */
 void netpol_worker_decide(struct netpol_worker *w, const struct netpol_request *rq,
 			  enum netpol_spend spend, struct netpol_answer *ret);
+/* Something was admitted: `which` as in rates.h. */
+void netpol_worker_spent(struct netpol_worker *w, unsigned which);
 /* True when this denial gets a record of its own; else it was counted. */
 bool netpol_worker_may_store(struct netpol_worker *w, const struct netpol_record *r);
 /* Datagrams of the DNS stub. */

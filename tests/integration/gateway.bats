@@ -230,6 +230,32 @@ refused() {
 	assert_line 200
 }
 
+few_is() { answers http://127.0.0.1:3129/few/x "$1"; }
+
+@test "a worker that is killed gives no route its tokens back, and takes none away; nor does a new start" {
+	local worker
+	box
+	run status_of http://127.0.0.1:3129/few/x
+	assert_line 200
+	worker=$(pgrep -x egress-worker)
+	kill -KILL "$worker"
+	# one is left, not two and not none
+	wait_for few_is 200
+	[ "$(pgrep -x egress-worker)" != "$worker" ]
+	run status_of http://127.0.0.1:3129/few/x
+	assert_line 429
+	# the route that has spent nothing has all of it
+	run status_of "$API/v1/x"
+	assert_line 200
+	engine stop -t 0 gw >/dev/null
+	wait_for sh -c '! pgrep -f "^aqe gateway --role=gateway"' # its state is saved by then
+	engine start gw >/dev/null
+	run status_of http://127.0.0.1:3129/few/x
+	assert_line 429
+	run status_of "$API/v1/x"
+	assert_line 200
+}
+
 uses() { get "$API/v1/which" >/dev/null && tail -n 1 "$AQE_TMP/gw.jsonl" | grep -qF "Bearer $1"; }
 answers() { status_of "$1" | grep -qx "$2"; }
 
