@@ -9,6 +9,7 @@
 #include "shim/core/text.h"
 
 #define ARENA_MAX ((size_t)128 << 20)
+#define DENY_MAX  63 /* bytes of a reason */
 
 struct reply {
 	int status;
@@ -16,6 +17,7 @@ struct reply {
 	bool measured; /* the counts below are told */
 	size_t hits, fetched, shared;
 	int64_t retry_after_s;
+	char deny[DENY_MAX + 1]; /* the network policy's reason, "": it did not refuse */
 	struct aqe_buf body;
 };
 
@@ -72,6 +74,8 @@ static void emit(const struct reply *r, bool with_body, struct aqe_buf *b)
 			verdict(r), r->hits, r->fetched, r->shared);
 	if (r->retry_after_s >= 0)
 		aqe_buf_addf(b, "Retry-After: %lld\r\n", (long long)r->retry_after_s);
+	if (r->deny[0])
+		aqe_buf_addf(b, "X-Aqe-Reason: %s\r\nX-Aqe-Deny: %s\r\n", r->deny, r->deny);
 	aqe_buf_puts(b, "\r\n");
 	if (with_body)
 		aqe_buf_add(b, r->body.p, r->body.len);
@@ -82,6 +86,31 @@ static void fail(struct reply *r, enum cache_dialect d, int status, const char *
 	r->status = status;
 	aqe_buf_clear(&r->body);
 	cache_proto_fault(d, status, text, &r->body);
+}
+
+/* The policy's word ends the text (upstream.h), through all that wraps and passes it on. Anything
+ * but a plain word is none: it stands in a head. */
+static void note_deny(struct reply *r, const struct aqe_err *e)
+{
+	static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+	const char *word = strrchr(e->text, ' ');
+	size_t n;
+
+	if (e->code != AQE_E_REFUSED || r->status == 404) /* that one is no model of ours */
+		return;
+	word = word ? word + 1 : e->text;
+	n = strlen(word);
+	if (word - e->text < 2 || word[-2] != ':' || n == 0 || n > DENY_MAX ||
+	    strspn(word, LETTERS) != n)
+		word = r->status == 429 ? "rate_limit_exceeded" : "policy_denied";
+	memcpy(r->deny, word, strlen(word) + 1);
+}
+
+/* A failure on the way to the upstream. */
+static void fail_as(struct reply *r, enum cache_dialect d, int status, const struct aqe_err *e)
+{
+	fail(r, d, status >= 400 ? status : 500, e->text);
+	note_deny(r, e);
 }
 
 /* ---- routes ---- */
@@ -116,7 +145,7 @@ static void embed(const struct asked *q, struct reply *r)
 	if (!rc)
 		rc = cache_proto_reply(&ask, got.items, got.tokens, &r->body, &e);
 	if (rc) {
-		fail(r, q->dialect, got.status >= 400 ? got.status : 500, e.text);
+		fail_as(r, q->dialect, got.status, &e);
 		r->retry_after_s = got.retry_after_s;
 	} else {
 		r->measured = true;
@@ -133,7 +162,7 @@ static void tags(const struct asked *q, struct reply *r)
 	int status = 500;
 
 	if (cache_embed_tags(q->em, &r->body, &status, &e))
-		fail(r, q->dialect, status >= 400 ? status : 500, e.text);
+		fail_as(r, q->dialect, status, &e);
 }
 
 /* Ollama's list in OpenAI's form. */
@@ -148,7 +177,7 @@ static void models(const struct asked *q, struct reply *r)
 
 	if (cache_embed_tags(q->em, &list, &status, &e) || !a ||
 	    aqe_json_parse(a, aqe_buf_str(&list), list.len, &AQE_JSON_LIMITS_DEFAULT, &root, &e)) {
-		fail(r, q->dialect, status >= 400 ? status : 500, e.text);
+		fail_as(r, q->dialect, status, &e);
 		return;
 	}
 	array = aqe_json_get(root, "models");

@@ -23,7 +23,8 @@ struct cache_exchange {
 struct cache_upstream {
 	/* 0 when an answer came, whatever its status; AQE_E_TIMEOUT; AQE_E_SYS (not reachable);
 	 * AQE_E_MALFORMED; AQE_E_UNTRUSTED (its certificate); AQE_E_LIMIT; AQE_E_REFUSED (the
-	 * network policy; status and retry_after_s are then for the agent). */
+	 * network policy: status and retry_after_s are then for the agent, and the text ends with
+	 * ": " and the policy's own word for the reason). */
 	int (*send)(void *self, struct cache_exchange *x, struct aqe_err *e);
 	void *self;
 };
@@ -36,8 +37,8 @@ struct cache_fetch {
 };
 /* NULL members: everything may be fetched, nobody is told. */
 struct cache_gate {
-	/* Before each request to the upstream: 0, or AQE_E_REFUSED with words; *ret_status is then
-	 * what the agent gets, 403 or 429, and *ret_retry_after_s (-1: nothing to say). */
+	/* Before each request to the upstream: 0, or AQE_E_REFUSED with words as above; *ret_status
+	 * is then what the agent gets, 403 or 429, and *ret_retry_after_s (-1: nothing to say). */
 	int (*may_fetch)(void *self, const struct cache_fetch *f, int *ret_status,
 			 int64_t *ret_retry_after_s, struct aqe_err *e);
 	/* After it: `status` of the answer, or 0 when there was none. */

@@ -140,7 +140,8 @@ static int may_fetch(void *self, const struct cache_fetch *f, int *ret_status,
 	if (u->refuse_status) {
 		*ret_status = u->refuse_status;
 		*ret_retry_after_s = 12;
-		rc = aqe_err_set(e, AQE_E_REFUSED, 0, "the policy says no");
+		rc = aqe_err_set(e, AQE_E_REFUSED, 0, "%s",
+				 u->refuse_words ? u->refuse_words : "the policy says no");
 	}
 	pthread_mutex_unlock(&u->lock);
 	return rc;

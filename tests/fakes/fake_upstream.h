@@ -28,6 +28,7 @@ struct fake_upstream {
 	char last_path[32];
 	/* the policy */
 	int refuse_status; /* 0: may fetch */
+	const char *refuse_words;
 	unsigned asked, told;
 	int told_status;
 };

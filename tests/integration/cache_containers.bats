@@ -123,6 +123,31 @@ embed() {
 	[ $(($(paid) - before)) = 2 ]
 }
 
+# told TYPE TEXT...: the same with the heads of refusals, which wget keeps to itself
+told() {
+	local type=$1 id t
+	shift
+	id=$(hard_run -d -e AQE_AGENT_TYPE="$type" $IMG sleep 600)
+	for t in "$@"; do
+		nsenter -t "$(pid_of "$id")" -n curl -sS -i --max-time 60 --noproxy '*' -d "{\"model\":\"m\",\"input\":\"$t\"}" http://127.0.0.1:3130/v1/embeddings
+	done
+	engine kill "$id" >/dev/null
+	engine rm -f "$id" >/dev/null
+}
+
+@test "a refusal of the policy has its reason in the head; an answer has none" {
+	run told qe-test-refactorer six
+	assert_has "HTTP/1.1 403"
+	assert_match "^X-Aqe-Reason: domain_not_allowed"
+	assert_match "^X-Aqe-Deny: domain_not_allowed"
+	run told qe-test-writer seven eight nine
+	[ "$(grep -c '^X-Aqe-Cache: miss' <<<"$output")" = 2 ]
+	[ "$(grep -c '^X-Aqe-Deny: ' <<<"$output")" = 1 ]
+	assert_has "HTTP/1.1 429"
+	assert_match "^X-Aqe-Reason: rate_limit_exceeded"
+	assert_match "^X-Aqe-Deny: rate_limit_exceeded"
+}
+
 @test "scope all: one cache for all types; scope agent: none in common" {
 	cache_policy '.cache.scope = "all"'
 	run embed default five

@@ -318,6 +318,52 @@ START_TEST(gateway__passes_errors_on)
 }
 END_TEST
 
+static const struct {
+	int status; /* the policy's; 0: the upstream's own 403 */
+	const char *words, *want;
+} DENIALS[] = {
+	{ 403, "the network policy refuses: domain_not_allowed", "domain_not_allowed" },
+	{ 403, "the network policy refuses: address_denied", "address_denied" },
+	{ 429, "the network policy refuses: rate_limit_exceeded", "rate_limit_exceeded" },
+	/* without a word, or with one that is no word, the status says it */
+	{ 403, NULL, "policy_denied" },
+	{ 429, "no: ", "rate_limit_exceeded" },
+	{ 403, "no: X-Other\r\n", "policy_denied" },
+	{ 403, "no: a\r\nb", "policy_denied" },
+	{ 0, NULL, NULL },
+};
+
+/* Whichever way it is asked, the head says that and why the network policy refused; and only then.
+ */
+START_TEST(refusal__of_the_policy_is_in_the_head)
+{
+	static const char *const asks[][3] = {
+		{ "POST", "/api/embed", "{\"model\":\"m\",\"input\":\"a\"}" },
+		{ "POST", "/v1/embeddings", "{\"model\":\"m\",\"input\":\"a\"}" },
+		{ "GET", "/v1/models", "" },
+	};
+	const char *want = DENIALS[_i].want;
+	char line[2][128];
+	struct got g;
+
+	up.refuse_status = DENIALS[_i].status;
+	up.refuse_words = DENIALS[_i].words;
+	for (int i = 0; !want && i < 3; i++)
+		up.plan[i] = 403;
+	(void)snprintf(line[0], sizeof(line[0]), "X-Aqe-Reason: %s\n", want ? want : "");
+	(void)snprintf(line[1], sizeof(line[1]), "X-Aqe-Deny: %s\n", want ? want : "");
+	for (size_t i = 0; i < AQE_COUNT(asks); i++) {
+		g = ask(asks[i][0], asks[i][1], asks[i][2]);
+		ck_assert_int_eq(g.status, want ? DENIALS[_i].status : 403);
+		if (want)
+			ck_assert(strstr(g.head, line[0]) && strstr(g.head, line[1]));
+		else
+			ck_assert_ptr_null(strstr(g.head, "X-Aqe-"));
+		done(&g);
+	}
+}
+END_TEST
+
 /* ---- bytes ---- */
 
 static int dial(void)
@@ -532,6 +578,7 @@ int main(void)
 	tcase_add_test(t, gateway__tells_statistics);
 	tcase_add_loop_test(t, gateway__says_what_is_wrong, 0, AQE_COUNT(FAULTS));
 	tcase_add_test(t, gateway__passes_errors_on);
+	tcase_add_loop_test(t, refusal__of_the_policy_is_in_the_head, 0, AQE_COUNT(DENIALS));
 	tcase_add_loop_test(t, gateway__reads_bytes, 0, AQE_COUNT(BYTES));
 	tcase_add_test(t, gateway__continues);
 	tcase_add_test(t, gateway__lets_nobody_hang_on);
