@@ -137,6 +137,7 @@ static void prune(int rates)
 
 	if (!d && fd >= 0)
 		(void)close(fd); /* nothing is pruned this time */
+	/* cppcheck-suppress readdirCalled; one thread, one stream */
 	for (int i = 0; d && i < RATES_MAX && (ent = readdir(d)); i++) {
 		if (fstatat(rates, ent->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    S_ISREG(st.st_mode) && now - st.st_mtime > SHIM_EGRESS_KEPT_S)
@@ -204,7 +205,7 @@ static int fork_twice(const struct launch *l, struct aqe_err *e)
 		pid = fork();
 		if (pid == 0)
 			become(l);
-		_exit(pid < 0);
+		_exit(pid < 0 ? 1 : 0);
 	}
 	if (pid < 0)
 		return aqe_err_set(e, AQE_E_SYS, errno, "fork");

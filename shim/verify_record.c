@@ -47,6 +47,7 @@ static int find_name(const struct known *k, const char *id, char *ret, size_t si
 			(void)close(fd); /* nothing was read yet */
 		return aqe_err_set(e, AQE_E_SYS, errno, "read the state folder");
 	}
+	/* cppcheck-suppress readdirCalled; one thread, one stream */
 	for (int i = 0; i < RECORDS_MAX && (ent = readdir(dir)); i++) {
 		if (!aqe_starts(ent->d_name, id) || ent->d_name[n] != '@')
 			continue;

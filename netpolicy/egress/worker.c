@@ -285,6 +285,7 @@ static void on_listening(struct netpol_watch *watch, uint32_t events)
 		return;
 	}
 	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+		/* cppcheck-suppress nullPointer ; accept4(2) takes NULL */
 		fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
