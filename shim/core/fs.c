@@ -16,7 +16,7 @@
 /* A first page: what is in /proc and /sys is smaller, documents grow the buffer. */
 #define READ_BYTES   ((size_t)4095)
 #define SHOWN_MAX    200   /* bytes of a path shown in a message */
-#define AGAIN_MAX    16    /* openat2 says EAGAIN when a rename elsewhere disturbed it */
+#define AGAIN_MAX    16    /* after a rename elsewhere: openat2's EAGAIN, a file replaced */
 #define TEMP_NAME    256   /* longest temporary name, with its NUL */
 #define OVERFLOW_UID 65534 /* how ids without a mapping show in a user namespace */
 
@@ -229,16 +229,44 @@ int aqe_fs_read_secret(const char *path, const char *what, struct aqe_buf *b, st
 	return rc;
 }
 
+/* Of a file that was replaced, by rename(2), after it was opened and before it was looked at. */
+static bool has_no_name(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* Opens and checks what has the name now: a file that another process replaces must not look like
+ * one that is not ours. Whoever is faster than this many times gets the last judgement. */
+static int open_checked(int dirfd, const char *path, unsigned rules, size_t max, int *ret_fd,
+			struct aqe_err *e)
+{
+	int rc = AQE_OK;
+
+	for (int i = 0; i < AGAIN_MAX; i++) {
+		AQE_AUTO_FD int fd = -1;
+
+		rc = aqe_fs_open_beneath(dirfd, path, O_RDONLY, 0, &fd, e);
+		if (rc)
+			return rc;
+		rc = aqe_fs_check(fd, rules, max, path, NULL, e);
+		if (rc == AQE_OK) {
+			*ret_fd = AQE_TAKE_FD(fd);
+			return rc;
+		}
+		if (!has_no_name(fd))
+			return rc;
+	}
+	return rc;
+}
+
 int aqe_fs_read_beneath(int dirfd, const char *path, unsigned rules, struct aqe_buf *b,
 			struct aqe_err *e)
 {
 	AQE_AUTO_FD int fd = -1;
-	int rc;
+	int rc = open_checked(dirfd, path, rules, b->max, &fd, e);
 
-	rc = aqe_fs_open_beneath(dirfd, path, O_RDONLY, 0, &fd, e);
-	if (rc)
-		return rc;
-	rc = aqe_fs_check(fd, rules, b->max, path, NULL, e);
 	if (rc)
 		return rc;
 	rc = aqe_fs_read_fd(fd, b, e);

@@ -237,6 +237,37 @@ START_TEST(check__applies_rules)
 }
 END_TEST
 
+/* Podman's indexes, our own records: whoever reads while they are replaced reads one or the other.
+ */
+START_TEST(read_beneath__of_a_file_that_is_replaced)
+{
+	pid_t writer;
+	int status;
+
+	put("file", "content", 0644);
+	writer = fork();
+	if (writer == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;) {
+			struct aqe_err ignored = AQE_ERR_INIT;
+
+			(void)!aqe_fs_write_file(top, "file", 0644, "content", 7, &ignored);
+		}
+	}
+	ck_assert_int_gt(writer, 0);
+	for (int i = 0; i < 30000; i++) {
+		AQE_AUTO_BUF struct aqe_buf b = AQE_BUF_INIT(64);
+		struct aqe_err e = AQE_ERR_INIT;
+
+		ck_assert_ok(aqe_fs_read_beneath(top, "file", AQE_FS_TRUSTED, &b, &e), e);
+		ck_assert_str_eq(aqe_buf_str(&b), "content");
+	}
+	(void)kill(writer, SIGKILL);
+	ck_assert_int_eq(waitpid(writer, &status, 0), writer);
+	ck_assert_int_eq(WTERMSIG(status), SIGKILL);
+}
+END_TEST
+
 START_TEST(check__limits_the_size)
 {
 	for (size_t max = 4; max <= 6; max++) {
@@ -656,6 +687,7 @@ static Suite *suite(void)
 	tcase_add_test(t, fs__refuses_without_openat2);
 	tcase_add_loop_test(t, check__applies_rules, 0, (int)AQE_COUNT(RULES));
 	tcase_add_test(t, check__limits_the_size);
+	tcase_add_test(t, read_beneath__of_a_file_that_is_replaced);
 	tcase_add_test(t, check__knows_owners);
 	tcase_add_test(t, check__accepts_the_hosts_root_in_a_user_namespace);
 	tcase_add_test(t, read_fd__holds_the_maximum);
