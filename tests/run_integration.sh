@@ -75,7 +75,7 @@ rows=$(
 1 podman-root crun gateway
 1 podman-user crun gateway ^(a request|bodies|another|the companion)
 2 docker runc gateway ^(a request|bodies|another)
-1 podman-root crun sandbox_engines ^(the whole|stop gives|limits|a refusal)
+1 podman-root crun sandbox_engines ^(the whole|stop gives|limits|a refusal|CPU|top)
 1 podman-user crun sandbox_engines ^(the whole|in the foreground)
 2 docker runc sandbox_engines
 1 podman-root crun agent_image ^(buildah|the same)

@@ -439,6 +439,21 @@ service_stop() {
 	wait_for no_conmon
 }
 
+# --- terminals ---------------------------------------------------------------------------------
+
+term() { TMUX_TMPDIR=$AQE_TMP tmux -L aqe "$@" 3>&- 4>&-; }
+screen() { term capture-pane -p; }
+# Of the longest line; a wide character is one.
+columns() { screen | LC_ALL=C.UTF-8 wc -L; }
+# Waits until a line of the screen matches.
+shows() {
+	on_screen() { screen | grep -qE -- "$1"; }
+	wait_for on_screen "$1" || {
+		screen
+		return 1
+	}
+}
+
 # --- leaks -------------------------------------------------------------------------------------
 
 state_dir() {

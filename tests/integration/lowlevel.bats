@@ -406,6 +406,38 @@ at_line() { awk -v r="$1" '$0 ~ r { print NR; n = 1; exit } END { if (!n) print 
 	assert_low_clean
 }
 
+@test "U17: an engine's cgroup path, systemd's form too, is kept as it is; the group is found by /proc/PID/cgroup" {
+	local path dir pid group id=low-u17
+	is_cgroup_v2 && return 0
+	for path in "system.slice:aqe:$id" "user.slice:docker:$id" "kubepods-burstable-pod1_2.slice:cri-containerd:$id" "/docker/$id"; do
+		dir=$(make_bundle u17 ".process.args = [\"sleep\", \"1000\"] | .linux.cgroupsPath = \"$path\"")
+		low_create "$dir" "$id"
+		pid=$(cat "$dir/pid")
+		[ "$(jq -r .linux.cgroupsPath "/run/aqe-shim/$id"*/config.json)" = "$path" ]
+		# start reads the limits back, wherever the runtime put the group
+		low start "$id"
+		group=$(sed -nE 's/^[0-9]+:([^:]*,)?pids(,[^:]*)?://p' "/proc/$pid/cgroup")
+		[[ $group == *"$path" ]]
+		[ "$(cat "/sys/fs/cgroup/pids$group/pids.max")" = 512 ]
+		low delete --force "$id"
+	done
+	assert_low_clean
+}
+
+@test "U17: a cgroup path that is not the container's own is refused, with systemd's driver too" {
+	local path driver dir
+	for path in :aqe:123 a-b-c.slice:aqe:123 system.slice:aqe:123 a-b.slice:docker:low-u17 /low-u17/.. system.slice:aqe:../low-u17; do
+		for driver in "" --systemd-cgroup; do
+			dir=$(make_bundle u17 ".linux.cgroupsPath = \"$path\"")
+			run to_file low ${driver:+"$driver"} create --bundle "$dir" --pid-file "$dir/pid" low-u17
+			assert_status 1
+			assert_refusal_text pids_limit
+			assert_has "at /linux/cgroupsPath"
+		done
+	done
+	assert_low_clean
+}
+
 @test "U18: an engine socket in a mount, by name, parent, link and inode" {
 	local s=$AQE_TMP/low/sock f
 	mkdir -p "$s/deep"

@@ -34,6 +34,7 @@ setup_file() {
 	export SOCK
 }
 teardown() {
+	term kill-server 2>/dev/null || :
 	usual_policy
 	sb destroy-all >/dev/null
 }
@@ -51,6 +52,7 @@ box_pid() { sb inspect life | jq '.[0].state.pid'; }
 	run sb list
 	assert_match "^$NAME +life +default +$ENG +running "
 	# the engine knows the same container, with the original's labels, and the shim has hardened it
+	[ "$(sb inspect life | jq -r '.[0].state.container')" = "$(engine inspect --format '{{.Id}}' $NAME)" ]
 	run engine inspect --format '{{index .Config.Labels "agentic-qe.agent-id"}} {{index .Config.Labels "agentic-qe.sandbox"}}' $NAME
 	assert_line "life true"
 	run sb exec life -- sh -c 'grep -E "^(CapBnd|NoNewPrivs|Seccomp):" /proc/self/status; id -u; echo to-stderr >&2; exit 5'
@@ -71,6 +73,7 @@ box_pid() { sb inspect life | jq '.[0].state.pid'; }
 	sb stop life
 	run sb list
 	assert_match "^$NAME .* (exited|stopped) "
+	[ "$(sb inspect life | jq '.[0].state.exit_code')" = 7 ]
 	run sb logs --tail 1 life
 	assert_line "got TERM"
 	refute_has "out life"
@@ -168,6 +171,74 @@ close_to() {
 		return 1
 	}
 }
+
+# Processor time of the container as the engine's API tells it, in ns, and when: "NS TIME_NS".
+engine_cpu() {
+	curl -sS --unix-socket "${SOCK-${DOCKER_HOST#unix://}}" "http://e/v1.40/containers/$NAME/stats?stream=false" |
+		jq -r '(.read | capture("^(?<s>[^.Z]*)(?<f>[.][0-9]+)?")) as $t |
+			"\(.cpu_stats.cpu_usage.total_usage) \(($t.s + "Z" | fromdate) * 1000000000 + ((($t.f // ".0") | tonumber) * 1000000000 | floor))"'
+}
+# The same of the kernel.
+kernel_cpu() { echo "$(cgroup_value "$1" cpuacct cpuacct.usage) $(date +%s%N)"; }
+# percent "NS TIME" "NS TIME"
+percent() { awk -v a="$1" -v b="$2" 'BEGIN { split(a, x, " "); split(b, y, " "); printf "%.3f", (y[1] - x[1]) * 100 / (y[2] - x[2]) }'; }
+
+@test "CPU percent over one window is the engine's and the kernel's" {
+	local docs=$AQE_TMP/tmp/watch pid e1 e2 k1 k2 watcher
+	has_limits && ! is_cgroup_v2 || return 0
+	make_box run -d --id life --cpus 0.2 -- sh -c 'while :; do :; done'
+	pid=$(box_pid)
+	rm -f "$docs"
+	env $(sb_words) stats -w --interval 6s --format json life >"$docs" 3>&- 4>&- &
+	watcher=$!
+	docs_are() { [ "$(wc -l <"$docs")" -ge "$1" ]; }
+	WAIT_S=60 wait_for docs_are 1
+	k1=$(kernel_cpu "$pid") e1=$(engine_cpu)
+	WAIT_S=60 wait_for docs_are 2
+	k2=$(kernel_cpu "$pid") e2=$(engine_cpu)
+	kill "$watcher"
+	wait "$watcher" || :
+	close_to "$(sed -n 2p "$docs" | jq '.sandboxes[0].cpu_percent')" "$(percent "$k1" "$k2")"
+	close_to "$(sed -n 2p "$docs" | jq '.sandboxes[0].cpu_percent')" "$(percent "$e1" "$e2")"
+}
+
+# What a terminal runs: no function of ours.
+sb_words() {
+	case $ENG in
+	podman) printf 'CONTAINER_HOST=unix://%s ' "$SOCK" ;;
+	*) printf 'DOCKER_HOST=%s ' "$DOCKER_HOST" ;;
+	esac
+	printf 'AQE_DATA_DIR=%s %s sandbox' "$AQE_TMP/boxes-$AQE_ENGINE" "$AQE"
+}
+
+@test "top and stats -w on a terminal: narrow, resized, without colour, and stopping what is chosen" {
+	make_box run -d --id aaa -- sleep 1000
+	make_box run -d --id zzz -- sh -c 'dd if=/dev/zero of=/tmp/f bs=1M count=10 2>/dev/null; sleep 1000'
+	term -f /dev/null new-session -d -x 130 -y 20 "env TERM=screen $(sb_words) top --interval 300ms; echo status \$?; exec sleep 1000"
+	shows 'aqe sandbox top .* 2 running, 2 shown .* by cpu'
+	shows 'agentic-qe-default-aaa .*running'
+	term send-keys d
+	shows 'by disk'
+	shows 'default-zzz .* 10.* MB'
+	term resize-window -x 60 -y 10
+	narrow() { [ "$(screen | sed -n 3p | cut -c1-6 | tr -d ' >')" = AGENT ] && [ "$(columns)" -le 60 ]; }
+	WAIT_S=60 wait_for narrow
+	shows '^.?zzz +running '
+	term resize-window -x 130 -y 20
+	shows 'agentic-qe-default-zzz .*running'
+	term send-keys s
+	shows ' 1 running, 1 shown'
+	[ "$(engine inspect --format '{{.State.Running}}' agentic-qe-default-zzz)" = false ]
+	term send-keys q
+	shows '^status 0'
+	term kill-server
+	term -f /dev/null new-session -d -x 130 -y 20 "env NO_COLOR=1 TERM=screen $(sb_words) stats -w --interval 200ms"
+	shows 'agentic-qe-default-aaa .*running'
+	term resize-window -x 60 -y 10
+	WAIT_S=60 wait_for narrow_stats
+	[ -z "$(term capture-pane -p -e | grep $'\e' | head -1)" ]
+}
+narrow_stats() { [ "$(screen | head -1 | cut -c1-5)" = AGENT ] && [ "$(columns)" -le 60 ]; }
 
 @test "destroy-all ends everything and leaves nothing at the engine" {
 	local i

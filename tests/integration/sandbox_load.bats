@@ -188,19 +188,6 @@ cpu_ms() {
 
 # ---- on a terminal ----
 
-term() { TMUX_TMPDIR=$AQE_TMP tmux -L aqe-load "$@" 3>&- 4>&-; }
-screen() { term capture-pane -p; }
-# Of the longest line; a wide character is one.
-columns() { screen | LC_ALL=C.UTF-8 wc -L; }
-# Waits until a line of the screen matches.
-shows() {
-	on_screen() { screen | grep -qE -- "$1"; }
-	wait_for on_screen "$1" || {
-		screen
-		return 1
-	}
-}
-
 @test "top on a terminal: sorts, follows a resize, stops what is chosen, leaves the screen as it was" {
 	start --id aaa -- sleep 1000
 	start --id zzz -- sh -c 'dd if=/dev/zero of=/tmp/f bs=1M count=10 2>/dev/null; sleep 1000'

@@ -18,6 +18,7 @@ setup() {
 	EVENTS=$DATA/events
 }
 teardown() {
+	low_policy
 	low_sweep
 	rm -rf "$DATA"
 }
@@ -40,6 +41,9 @@ sv_ends() { # STATUS
 names() { jq -r .event "$EVENTS" | tr '\n' ' '; }
 has_event() { grep -q "\"event\":\"$1\"" "$EVENTS"; }
 status_of() { "$AQE" supervise status --data-dir "$DATA/data" --format json "$1" | jq -r '.ids[0] | "\(.state) \(.failures)"'; }
+
+# What the audit log says of an id: action and reason, with a status where there is one.
+rows_of() { "$AQE" audit list --format jsonl --container "$1" | jq -r '"\(.action) \(.reason) \(.status // "")"' | sed 's/ $//'; }
 
 # Every delay lies in its window, and no start came before its delay was over.
 assert_schedule() {
@@ -72,6 +76,14 @@ assert_schedule() {
 	[ ! -e "$DATA/ran" ]
 	"$AQE" supervise reset --data-dir "$DATA/data" p
 	[ "$(status_of p)" = "stopped 0" ]
+	[ "$(rows_of p)" = "$(
+		for n in 1 2 3 4 5; do printf 'allowed started\nallowed ended 3\n'; done
+		# held, and still held at the next call
+		printf 'refused AGENTOS_CRASH_LOOP\nrefused AGENTOS_CRASH_LOOP\nchanged reset\n'
+	)" ] || {
+		rows_of p
+		return 1
+	}
 	run sv --id p -- sh -c "touch $DATA/ran"
 	assert_status 0
 	[ -e "$DATA/ran" ]
@@ -104,6 +116,20 @@ assert_schedule() {
 	# the two may be taken as one
 	stopped_now() { kill -TERM $SV 2>/dev/null || return 0; [ ! -e /proc/$SV ]; }
 	wait_for stopped_now
+}
+
+@test "process: rows of the audit log go where the policy says, and nowhere when it says off" {
+	low_policy jq=".audit = {path: \"$DATA/log\"}"
+	run sv --id q -- true
+	assert_status 0
+	[ "$(rows_of q | tr '\n' ' ')" = "allowed started allowed ended 0 allowed stopped " ]
+	[ -e "$DATA/log/audit.db" ]
+	rm -r "$DATA/log"
+	low_policy jq=".audit = {mode: \"off\", path: \"$DATA/log\"}"
+	run sv --id q -- true
+	assert_status 0
+	refute_has "not recorded"
+	[ ! -e "$DATA/log" ]
 }
 
 @test "process: wrong words" {
