@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# shellcheck disable=SC2016,SC2034,SC2086,SC2317
+# shellcheck disable=SC2016,SC2034,SC2046,SC2086,SC2317
 # aqe sandbox through real engines: Podman's service (root and rootless) and dockerd, over their
 # sockets.
 
