@@ -7,6 +7,7 @@ const struct shim_aqe_command SHIM_AQE_COMMANDS[] = {
 	{ "audit", "the evidence: list, stats, tail, export, verify, ...", shim_cmd_audit },
 	{ "cache", "the embedding cache: get, put, stats, export, warm, serve, ...",
 	  shim_cmd_cache },
+	{ "doctor", "whether the way out works here, and for which clients", shim_cmd_doctor },
 	{ "egress", "the way out of one container: the service, or a forward proxy",
 	  shim_cmd_egress },
 	{ "gateway", NULL, shim_cmd_gateway },

@@ -17,6 +17,7 @@ extern const size_t SHIM_AQE_COMMANDS_COUNT;
 /* The commands that are not aqe-shim's too. */
 int shim_cmd_audit(int argc, char **argv);
 int shim_cmd_cache(int argc, char **argv);
+int shim_cmd_doctor(int argc, char **argv);
 int shim_cmd_egress(int argc, char **argv);
 int shim_cmd_gateway(int argc, char **argv);
 int shim_cmd_policy(int argc, char **argv);

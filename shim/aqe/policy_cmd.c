@@ -66,6 +66,12 @@ static int read_word(int id, const char *value, struct shim_policy_args *ret, st
 	case SHIM_POLICY_STATE:
 		ret->state = value;
 		break;
+	case SHIM_POLICY_TYPE:
+		ret->type = value;
+		break;
+	case SHIM_POLICY_ROOTFS:
+		ret->rootfs = value;
+		break;
 	case SHIM_POLICY_BATCH:
 		ret->batch = true;
 		break;

@@ -30,6 +30,8 @@ enum shim_policy_opt {
 	SHIM_POLICY_CIDR,
 	SHIM_POLICY_STATE,
 	SHIM_POLICY_NO_AUDIT,
+	SHIM_POLICY_TYPE,
+	SHIM_POLICY_ROOTFS,
 };
 #define SHIM_POLICY_OPT_FORMAT                                                      \
 	{                                                                           \
@@ -44,7 +46,7 @@ enum shim_policy_opt {
 
 struct shim_policy_args {
 	bool json, batch, strict, resolve, no_audit;
-	const char *file, *allow, *effective, *state;
+	const char *file, *allow, *effective, *state, *type, *rootfs;
 	enum netpol_proto proto;
 	const char *cidr[SHIM_POLICY_OPERANDS];
 	size_t n_cidr;

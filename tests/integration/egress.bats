@@ -283,6 +283,23 @@ export -f web
 	in_lab body
 }
 
+@test "U36: doctor: the host is fit, a client that ignores variables fails when the stub is off, and says so" {
+	body() {
+		local aqe=$ROOT/build/release/aqe
+		mkdir -p "$LAB/root/usr/bin"
+		: >"$LAB/root/usr/bin/curl"
+		lab_policy '"transparent":false'
+		"$aqe" doctor egress --policy "$LAB/policy.json" --type qe-lab --rootfs "$LAB/root" >"$LAB/fit"
+		! grep -A99 '^host' "$LAB/fit" | sed '/^clients/,$d' | grep '^  fail'
+		grep '^  ok   curl: by proxy variables.*; present \[measured' "$LAB/fit"
+		grep "^  fail python aiohttp: heeds no proxy variable, and the type's 'transparent' is off" "$LAB/fit"
+		: >"$LAB/root/usr/bin/ssh"
+		! "$aqe" doctor egress --policy "$LAB/policy.json" --type qe-lab --rootfs "$LAB/root" --format json >"$LAB/json"
+		python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert d["fails"] and {c["client"]: c["state"] for c in d["clients"]}["ssh, git over ssh"] == "fail", d' "$LAB/json"
+	}
+	in_lab body
+}
+
 @test "metrics" {
 	body() {
 		lab_policy
