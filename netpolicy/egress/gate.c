@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "netpolicy/egress/gate.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +59,7 @@ int netpol_gates_load(struct netpol_worker *w, struct aqe_err *e)
 	struct netpol_gates next = { calloc(p->n_gateways + 1, sizeof(*next.list)), 0 };
 	int rc = next.list ? 0 : aqe_err_set(e, AQE_E_NOMEM, 0, "no memory for gateways");
 
-	for (size_t i = 0; rc == 0 && i < p->n_gateways; i++) {
+	for (size_t i = 0; next.list && rc == 0 && i < p->n_gateways; i++) {
 		const struct netpol_gateway *g = &p->gateways[i];
 
 		if (netpol_policy_gateway(p, w->type->name, g->name) == g)
@@ -305,6 +306,7 @@ void netpol_gate_request(struct netpol_conn *c)
 		refuse(c, a.status, a.reason, 0);
 		return;
 	}
+	assert(c->gate); /* it was found, or there is a reason */
 	if (!passes(c))
 		return;
 	rewrite(c, &a.target);

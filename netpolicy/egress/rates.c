@@ -17,7 +17,7 @@
 #define MAGIC      "AQERATE1"
 #define MAGIC_LEN  8
 #define SUM_LEN    32
-#define N_MAX      (NETPOL_RATES_GATES + 1)
+#define N_MAX      ((size_t)NETPOL_RATES_GATES + 1)
 #define STATE_HEAD 256 /* of one state at most, beside its admissions */
 
 struct head {
