@@ -9,7 +9,7 @@
 
 /* 500 ms doubling to 8 s with full jitter, the fifth failure in a row closes, 60 s alive forget the
  * count; a pair that twice in a row does not answer within 3 s is hung: at most 11 s after it
- * stopped answering. */
+ * stopped answering and working. One that works is only busy, for NETPOL_WARD_BUSY_MS. */
 extern const struct shim_sup_config SHIM_EGRESS_WATCH_CONFIG;
 
 struct shim_egress_watch {

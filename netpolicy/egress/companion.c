@@ -34,6 +34,7 @@ struct netpol_companion {
 	struct netpol_timer look;
 	uint64_t pings; /* sent: number of the last one */
 	bool answered;  /* that one */
+	int64_t cpu_ns; /* used when it was sent */
 	bool started;   /* once at least */
 	pid_t pid;      /* 0: none */
 	bool wanted, ready;
@@ -229,7 +230,15 @@ static void ping(void *self)
 	m.type = NETPOL_MSG_PING;
 	m.serial = ++c->pings;
 	c->answered = false;
+	c->cpu_ns = netpol_ward_cpu_ns(c->pid);
 	(void)netpol_wire_send(c->chan.fd, &m, sizeof(m), -1); /* else it does not answer */
+}
+
+static bool busy(void *self)
+{
+	const struct netpol_companion *c = self;
+
+	return netpol_ward_cpu_ns(c->pid) > c->cpu_ns;
 }
 
 static void failed(void *self, enum netpol_sup_failure why)
@@ -259,9 +268,12 @@ static void closed(void *self)
 	tell(c, ROLES[c->o.role].closed, false);
 }
 
-static const struct netpol_ward_ops COMPANION = {
-	.failed = failed, .kill = end, .start = start_again, .ping = ping, .close = closed
-};
+static const struct netpol_ward_ops COMPANION = { .failed = failed,
+						  .kill = end,
+						  .start = start_again,
+						  .ping = ping,
+						  .busy = busy,
+						  .close = closed };
 
 /* ---- the keeper's calls ---- */
 

@@ -48,6 +48,7 @@ struct keeper {
 	struct netpol_timer save, stop;
 	uint64_t pings;                        /* sent: number of the last one */
 	bool worker_answered, dialer_answered; /* that one */
+	int64_t worker_cpu_ns, dialer_cpu_ns;  /* used when it was sent */
 	uint32_t starts;
 	struct netpol_store_keep *store; /* of the shared limiter */
 	struct netpol_shared *shared;
@@ -289,9 +290,19 @@ static void ping(void *self)
 	m.type = NETPOL_MSG_PING;
 	m.serial = ++k->pings;
 	k->worker_answered = k->dialer_answered = false;
+	k->worker_cpu_ns = netpol_ward_cpu_ns(k->worker_pid);
+	k->dialer_cpu_ns = netpol_ward_cpu_ns(k->dialer_pid);
 	(void)netpol_wire_send(k->worker.fd, &m, sizeof(m), -1);
 	(void)netpol_wire_send(k->dialer.fd, &m, sizeof(m), -1);
 	netpol_store_keep_ping(k->store);
+}
+
+static bool busy(void *self)
+{
+	const struct keeper *k = self;
+
+	return (k->worker_answered || netpol_ward_cpu_ns(k->worker_pid) > k->worker_cpu_ns) &&
+	       (k->dialer_answered || netpol_ward_cpu_ns(k->dialer_pid) > k->dialer_cpu_ns);
 }
 
 /* False: that was no answer to anything we asked. */
@@ -340,9 +351,12 @@ static bool end_pair(void *self)
 	return true;
 }
 
-static const struct netpol_ward_ops PAIR = {
-	.failed = failed, .kill = end_pair, .start = start_again, .ping = ping, .close = closed
-};
+static const struct netpol_ward_ops PAIR = { .failed = failed,
+					     .kill = end_pair,
+					     .start = start_again,
+					     .ping = ping,
+					     .busy = busy,
+					     .close = closed };
 
 /* Both are gone. */
 static void pair_ended(struct keeper *k)

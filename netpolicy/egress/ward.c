@@ -2,6 +2,7 @@
 #include "netpolicy/egress/ward.h"
 
 #include <sys/random.h>
+#include <time.h>
 
 /* One step: true when *io_event is to be told next. */
 static bool step(struct netpol_ward *w, enum netpol_sup_event *io_event)
@@ -23,11 +24,15 @@ static bool step(struct netpol_ward *w, enum netpol_sup_event *io_event)
 		*io_event = NETPOL_SUP_KILLED;
 	}
 	if (todo.start) {
+		w->quiet_ms = -1;
 		*io_event = w->ops->start(w->self) ? NETPOL_SUP_STARTED : NETPOL_SUP_START_FAILED;
 		more = true;
 	}
-	if (todo.ping)
+	w->asked = todo.ping;
+	if (todo.ping) {
+		w->quiet_ms = w->quiet_ms < 0 ? now : w->quiet_ms;
 		w->ops->ping(w->self);
+	}
 	if (todo.close) {
 		netpol_ward_close(w);
 		w->ops->close(w->self);
@@ -35,21 +40,43 @@ static bool step(struct netpol_ward *w, enum netpol_sup_event *io_event)
 	return more;
 }
 
-void netpol_ward_tell(struct netpol_ward *w, enum netpol_sup_event event)
+static void tell(struct netpol_ward *w, enum netpol_sup_event event)
 {
 	while (!w->closed && step(w, &event))
 		; /* what was done is told at once */
 }
 
+void netpol_ward_tell(struct netpol_ward *w, enum netpol_sup_event event)
+{
+	if (event == NETPOL_SUP_ANSWERED)
+		w->quiet_ms = -1;
+	tell(w, event);
+}
+
 static void on_timer(struct netpol_timer *t)
 {
-	netpol_ward_tell(NETPOL_OWNER(t, struct netpol_ward, timer), NETPOL_SUP_TIMER);
+	struct netpol_ward *w = NETPOL_OWNER(t, struct netpol_ward, timer);
+	bool late = w->asked && netpol_loop_now(w->loop) - w->quiet_ms < NETPOL_WARD_BUSY_MS;
+
+	/* as good as an answer, but it does not count as one for the next time */
+	tell(w, late && w->ops->busy(w->self) ? NETPOL_SUP_ANSWERED : NETPOL_SUP_TIMER);
+}
+
+int64_t netpol_ward_cpu_ns(pid_t pid)
+{
+	struct timespec ts;
+	clockid_t id;
+
+	if (pid <= 0 || clock_getcpuclockid(pid, &id) != 0 || clock_gettime(id, &ts) < 0)
+		return -1;
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
 void netpol_ward_init(struct netpol_ward *w)
 {
 	w->timer.fn = on_timer;
-	w->killing = w->closed = false;
+	w->killing = w->closed = w->asked = false;
+	w->quiet_ms = -1;
 }
 
 void netpol_ward_gone(struct netpol_ward *w)

@@ -4,8 +4,14 @@
 #ifndef AQE_EGRESS_WARD_H
 #define AQE_EGRESS_WARD_H
 
+#include <sys/types.h>
+
 #include "netpolicy/egress/loop.h"
 #include "netpolicy/egress/supervise.h"
+
+/* What works but does not answer is busy (a host short of CPU time), not hung, for so long. Less
+ * than it takes to forget failures: what always spins is given up for good at last. */
+#define NETPOL_WARD_BUSY_MS 45000
 
 struct netpol_ward_ops {
 	/* It counts as one more failure. */
@@ -15,6 +21,8 @@ struct netpol_ward_ops {
 	/* False: it did not start, but something of it may run. */
 	bool (*start)(void *self);
 	void (*ping)(void *self);
+	/* Nothing came back in time: true when what has not answered has worked since. */
+	bool (*busy)(void *self);
 	/* It is given up for good: netpol_ward_tell() does nothing from then on. */
 	void (*close)(void *self);
 };
@@ -27,6 +35,8 @@ struct netpol_ward {
 	struct netpol_timer timer;
 	bool killing; /* the port waits for its end */
 	bool closed;
+	bool asked;       /* a ping is out, and its time */
+	int64_t quiet_ms; /* the first ping behind the last answer; -1: none is out */
 };
 
 /* The first four members are set by the caller before. */
@@ -36,5 +46,7 @@ void netpol_ward_tell(struct netpol_ward *w, enum netpol_sup_event event);
 void netpol_ward_gone(struct netpol_ward *w);
 /* Nothing is done any more. */
 void netpol_ward_close(struct netpol_ward *w);
+/* The CPU time a process of ours has used, in ns; -1: none of that number. */
+int64_t netpol_ward_cpu_ns(pid_t pid);
 
 #endif

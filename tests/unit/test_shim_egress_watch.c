@@ -2,6 +2,7 @@
 /* The egress keeper's port over the supervisor's machine. */
 #include "shim/egress_watch.h"
 
+#include "netpolicy/egress/ward.h"
 #include "shim/core/text.h"
 #include "tests/unit/unit.h"
 
@@ -129,6 +130,31 @@ START_TEST(watch__two_pings_without_an_answer_are_a_hang)
 }
 END_TEST
 
+/* A pair that spins from its start on is given up before its start is forgotten. */
+START_TEST(watch__what_spins_counts)
+{
+	const struct shim_sup_config *c = &SHIM_EGRESS_WATCH_CONFIG;
+	const int64_t begun = now;
+	struct netpol_sup_todo todo;
+
+	ck_assert(tell(NETPOL_SUP_BEGIN).start);
+	todo = tell(NETPOL_SUP_STARTED);
+	while (!todo.kill) {
+		bool busy = todo.ping && now + todo.timer_ms - begun < NETPOL_WARD_BUSY_MS;
+
+		now += todo.timer_ms;
+		todo = tell(busy ? NETPOL_SUP_ANSWERED : NETPOL_SUP_TIMER);
+		ck_assert_int_lt(now - begun, c->healthy_ms);
+	}
+	ck_assert_int_eq(todo.failure, NETPOL_SUP_HUNG);
+	ck_assert_int_ge(now - begun, NETPOL_WARD_BUSY_MS);
+	ck_assert_int_eq(tell(NETPOL_SUP_KILLED).timer_ms, c->base_ms);
+	starts_after(c->base_ms);
+	up();
+	ck_assert_int_eq(ends(NETPOL_SUP_FAILED), 2 * c->base_ms); /* the second */
+}
+END_TEST
+
 /* A host that slept, or a keeper that was stopped: one ping is late, the next is not. */
 START_TEST(watch__one_late_answer_is_no_hang)
 {
@@ -174,6 +200,7 @@ int main(void)
 	tcase_add_test(t, watch__jitter_is_full);
 	tcase_add_test(t, watch__a_minute_alive_forgets);
 	tcase_add_test(t, watch__two_pings_without_an_answer_are_a_hang);
+	tcase_add_test(t, watch__what_spins_counts);
 	tcase_add_test(t, watch__one_late_answer_is_no_hang);
 	tcase_add_test(t, watch__a_failed_start_counts);
 	suite_add_tcase(s, t);
