@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hardening/rules.h"
 #include "shim/aqe/cmds.h"
 #include "shim/net_policy.h"
+#include "tests/fakes/real_redis.h"
 #include "tests/unit/cmd_util.h"
 
 #define NET(members) "{\"version\":1,\"network\":{" members "}}"
@@ -61,6 +63,29 @@ START_TEST(clients__are_judged_by_the_policy_of_the_type)
 {
 	ck_assert_int_ne(RUN(clients[_i].policy), SHIM_EXIT_USAGE);
 	ck_said(clients[_i].says);
+}
+END_TEST
+
+/* What the table takes for granted; curl and wget need the lower case. */
+START_TEST(roads__are_variables_that_the_shim_sets)
+{
+	static const char *const wanted[] = {
+		"http_proxy=http://127.0.0.1:3128",
+		"https_proxy=http://127.0.0.1:3128",
+		"HTTP_PROXY=http://127.0.0.1:3128",
+		"HTTPS_PROXY=http://127.0.0.1:3128",
+		"grpc_proxy=http://127.0.0.1:3128",
+		"ALL_PROXY=http://127.0.0.1:3128",
+		"NODE_USE_ENV_PROXY=1",
+	};
+	bool java = false;
+
+	for (size_t i = 0; i < AQE_COUNT(wanted); i++)
+		ck_assert_msg(aqe_str_in(wanted[i], HARD_EGRESS_ENV), "%s", wanted[i]);
+	for (size_t i = 0; HARD_EGRESS_ENV[i]; i++)
+		java |= strncmp(HARD_EGRESS_ENV[i], "JAVA_TOOL_OPTIONS=-Dhttp.proxyHost=127.0.0.1 ",
+				45) == 0;
+	ck_assert(java);
 }
 END_TEST
 
@@ -227,6 +252,24 @@ START_TEST(host__reads_credentials_and_asks_the_store)
 }
 END_TEST
 
+START_TEST(host__asks_a_store_over_tcp)
+{
+	struct real_redis server = { .port = 0 };
+	const char *doc;
+
+	if (!real_redis_start(&server)) {
+		ck_assert_ptr_null(getenv("AQE_TESTS_MUST_RUN"));
+		return;
+	}
+	doc = aqe_arena_fmt(arena, NET("\"cluster\":{\"address\":\"127.0.0.1:%d\"}"), server.port);
+	look("/bin/sh", "/proc", doc);
+	ck_row("cluster", SHIM_DOCTOR_OK, " answers");
+	real_redis_stop(&server);
+	look("/bin/sh", "/proc", doc);
+	ck_row("cluster", SHIM_DOCTOR_FAIL, "each container has its own limit alone");
+}
+END_TEST
+
 START_TEST(policy__that_does_not_load_is_a_failing_line)
 {
 	ck_assert_int_eq(RUN(NET("\"agents\":{\"t\":{\"domains\":[\"*.com\"]}}")),
@@ -258,11 +301,13 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(t, cmd_setup, cmd_teardown);
 	tcase_add_loop_test(t, clients__are_judged_by_the_policy_of_the_type, 0,
 			    (int)AQE_COUNT(clients));
+	tcase_add_test(t, roads__are_variables_that_the_shim_sets);
 	tcase_add_test(t, root__marks_what_is_there_and_follows_no_link);
 	tcase_add_loop_test(t, root__tells_the_version_of_node, 0, (int)AQE_COUNT(nodes));
 	tcase_add_test(t, json__has_each_client_and_counts_those_that_are_there);
 	tcase_add_test(t, host__with_faults_says_which);
 	tcase_add_test(t, host__reads_credentials_and_asks_the_store);
+	tcase_add_test(t, host__asks_a_store_over_tcp);
 	tcase_add_test(t, policy__that_does_not_load_is_a_failing_line);
 	tcase_add_test(t, words__that_are_none_are_usage);
 	suite_add_tcase(s, t);
