@@ -23,7 +23,7 @@ rows=$(
 1 podman-user crun podman
 1 podman-user runc common
 1 podman-user runc podman ^(pod|health)
-1 podman-root crun restarts
+1 podman-root crun restarts ^(U47|supervise)
 1 podman-user crun restarts ^U47
 1 podman-root crun observe
 1 podman-user crun observe
