@@ -6,6 +6,7 @@
 
 #include "shim/aqe/sandbox_cmd.h"
 #include "shim/aqe/supervise.h"
+#include "shim/aqe/supervise_audit.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/fs.h"
 #include "shim/core/text.h"
@@ -235,13 +236,14 @@ static int reset_box(struct shim_box *b, struct aqe_err *e)
 	struct shim_sup_saved saved;
 	struct shim_want w;
 	struct shim_seen s;
-	int rc = shim_box_want(b, &w, e);
+	int rc = shim_box_want(b, &w, e), recorded = 0;
 
 	if (rc < 0)
 		return rc;
 	if (shim_box_is_supervised(b)) { /* its monitor forgets */
 		w.resets++;
-		return shim_box_set_want(b, &w, e);
+		rc = shim_box_set_want(b, &w, e);
+		return rc < 0 ? rc : shim_supervise_record_reset(b->name, e);
 	}
 	rc = shim_store_load(b->place->supervisor_fd, b->name, &saved, NULL, e);
 	saved.failures = 0;
@@ -256,7 +258,12 @@ static int reset_box(struct shim_box *b, struct aqe_err *e)
 		s.status = "created";
 	if (rc == 0)
 		rc = shim_box_set_seen(b, &s, e);
-	return rc < 0 || !w.up ? rc : shim_monitor_ensure(b, e);
+	if (rc == 0)
+		recorded = shim_supervise_record_reset(b->name, e);
+	/* it starts again, recorded or not */
+	if (rc == 0 && w.up)
+		rc = shim_monitor_ensure(b, recorded < 0 ? NULL : e);
+	return rc < 0 ? rc : recorded;
 }
 
 int shim_sb_counts(const struct shim_sb *sb, int *ret_own)
@@ -300,6 +307,8 @@ static int reset_count(struct shim_sb *sb, const char *what, struct aqe_err *e)
 		rc = shim_store_remove(dir, id, e);
 	else
 		rc = aqe_err_set(e, AQE_E_USAGE, 0, "'%.100s' names several containers", what);
+	if (rc == 0)
+		rc = shim_supervise_record_reset(id, e);
 	if (rc == 0)
 		(void)printf("%s\n", id);
 	return rc;

@@ -168,7 +168,8 @@ static void record(struct run *r, const struct shim_supervise_row *row)
 	if (rc < 0 && !r->unrecorded)
 		(void)dprintf(STDERR_FILENO, "aqe supervise: %s: not recorded: %s\n", r->target.id,
 			      e.text);
-	r->unrecorded = rc < 0;
+	if (rc != 0) /* 0: there was nothing to record */
+		r->unrecorded = rc < 0;
 }
 
 static void on_started(void *arg, pid_t pid)

@@ -163,17 +163,6 @@ static void reset_container(struct shim_sb *sb, const char *id)
 		(void)!shim_store_remove(shim_sb_counts(sb, &own), aqe_buf_str(&b), NULL);
 }
 
-/* The count is on disk already: a log that does not take the row is told, and undoes nothing. */
-static int record_reset(const char *id, struct aqe_err *e)
-{
-	const struct shim_target t = { .kind = SHIM_TARGET_PROCESS, .id = id, .fd = -1 };
-	const struct shim_supervise_row row = { "reset", NULL, -1, -1 };
-
-	return shim_supervise_record(&t, &row, e) < 0
-		       ? aqe_err_wrap(e, "'%.100s' is reset, but not recorded", id)
-		       : 0;
-}
-
 static int reset(struct shim_sb *sb, const char *what, struct aqe_err *e)
 {
 	AQE_AUTO_FD int lock = -1;
@@ -198,7 +187,7 @@ static int reset(struct shim_sb *sb, const char *what, struct aqe_err *e)
 	s.failures = 0;
 	s.hold = SHIM_SUP_HOLD_NONE;
 	rc = shim_store_save(sb->place.supervisor_fd, id, &s, e);
-	return rc < 0 ? rc : record_reset(id, e);
+	return rc < 0 ? rc : shim_supervise_record_reset(id, e);
 }
 
 int shim_supervise_reset(int argc, char **argv)

@@ -36,6 +36,7 @@ int shim_supervise_record(const struct shim_target *t, const struct shim_supervi
 	struct audit_row r;
 	const char *kind = what(t);
 	size_t i = 0;
+	int rc;
 
 	while (i < AQE_COUNT(EVENTS) && !aqe_str_eq(EVENTS[i].event, row->event))
 		i++;
@@ -54,5 +55,15 @@ int shim_supervise_record(const struct shim_target *t, const struct shim_supervi
 	r.meta = aqe_buf_str(&meta);
 	if (row->exit_code >= 0)
 		r.status = row->exit_code;
-	return shim_audit_own(&r, e);
+	rc = shim_audit_own(&r, e);
+	return rc < 0 ? rc : 1;
+}
+
+int shim_supervise_record_reset(const char *id, struct aqe_err *e)
+{
+	const struct shim_target t = { .kind = SHIM_TARGET_PROCESS, .id = id, .fd = -1 };
+	const struct shim_supervise_row row = { "reset", NULL, -1, -1 };
+	int rc = shim_supervise_record(&t, &row, e);
+
+	return rc < 0 ? aqe_err_wrap(e, "'%.100s' is reset, but not recorded", id) : 0;
 }

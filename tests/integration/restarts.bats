@@ -57,6 +57,7 @@ HOG='dd if=/dev/zero of=/dev/null bs=200M count=1'
 	assert_has AGENTOS_CRASH_LOOP
 	run aqe sandbox reset "${id:0:12}"
 	assert_status 0
+	[ "$(aqe audit list --kind system --container "$id" --format jsonl | jq -r .reason)" = reset ]
 	[ ! -e "$(counts)/$id.json" ]
 }
 

@@ -79,6 +79,8 @@ own_policy() { write_policy jq='.images[].types = ["default", "qe-test-writer"]'
 	assert_has "is held"
 	run sb reset loop
 	assert_status 0
+	[ "$("$AQE" audit list --kind system --container agentic-qe-default-loop --format jsonl |
+		jq -r 'select(.reason == "reset").action')" = changed ]
 }
 
 @test "SIGKILL of the monitor loses nothing" {

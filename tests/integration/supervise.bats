@@ -124,7 +124,13 @@ assert_schedule() {
 	assert_status 0
 	[ "$(rows_of q | tr '\n' ' ')" = "allowed started allowed ended 0 allowed stopped " ]
 	[ -e "$DATA/log/audit.db" ]
+	# a log that takes no rows is told, once, and stops nothing
 	rm -r "$DATA/log"
+	: >"$DATA/log"
+	run sv --id q -- true
+	assert_status 0
+	[ "$(grep -c 'not recorded' <<<"$output")" = 1 ]
+	rm "$DATA/log"
 	low_policy jq=".audit = {mode: \"off\", path: \"$DATA/log\"}"
 	run sv --id q -- true
 	assert_status 0
