@@ -189,6 +189,8 @@ static int prepare(struct aqe_arena *a, const struct shim_place *place, struct s
 				   "user takes --engine podman");
 	if (!p->rootfs && !p->image)
 		return aqe_err_set(e, AQE_E_USAGE, 0, "neither --image nor --rootfs is given");
+	if (p->rootfs && p->image)
+		return aqe_err_set(e, AQE_E_USAGE, 0, "--image and --rootfs exclude each other");
 	if (!p->rootfs) {
 		rc = shim_image_import(a, place, p->image, &img, e);
 		if (rc < 0)

@@ -203,6 +203,9 @@ slay() { ps -eo pid=,args= | awk -v what="$1" '$0 ~ what && /slain/ && !/awk|sh 
 	local root=/srv/aqe-root
 	rm -rf "$root"
 	cp -a "$AQE_TMP/rootfs" "$root"
+	run sb create --image x --rootfs "$root" -- true
+	assert_status 2
+	assert_has "exclude each other"
 	run sb create --rootfs / -- true
 	assert_status 1
 	assert_has "the root of the host"
