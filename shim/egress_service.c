@@ -563,6 +563,6 @@ int shim_egress_main(int argc, char **argv)
 		return help();
 	if (rc == 0)
 		return SHIM_EXIT_OK;
-	(void)fprintf(stderr, "aqe egress: %s\n", e.text);
+	(void)fprintf(stderr, "aqe egress: %s\n", aqe_cli_fault(&CMD, &e));
 	return e.code == AQE_E_USAGE ? SHIM_EXIT_USAGE : SHIM_EXIT_FAILED;
 }

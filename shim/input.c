@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/core/cleanup.h"
 #include "shim/core/fs.h"
+#include "shim/exit.h"
 
 int shim_input_read(const char *path, struct aqe_buf *b, struct aqe_err *e)
 {
@@ -35,7 +37,27 @@ int shim_output(const struct aqe_buf *b, struct aqe_err *e)
 
 	if (rc)
 		return rc;
-	if (fwrite(aqe_buf_str(b), 1, b->len, stdout) != b->len || fflush(stdout) == EOF)
-		return aqe_err_set(e, AQE_E_SYS, errno, "write to standard output");
+	if (fwrite(aqe_buf_str(b), 1, b->len, stdout) != b->len || fflush(stdout) == EOF) {
+		(void)aqe_err_set(e, AQE_E_SYS, errno, "write to standard output");
+		shim_output_told();
+		return AQE_E_SYS;
+	}
 	return 0;
+}
+
+void shim_output_told(void)
+{
+	__fpurge(stdout);
+	clearerr(stdout);
+}
+
+int shim_output_end(const char *who, int status)
+{
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	/* what is left in the buffer was tried again: that names the reason */
+	(void)fprintf(stderr, "%s: write to standard output: %s\n", who,
+		      errno ? strerror(errno) : "a part is lost");
+	return status == SHIM_EXIT_OK ? SHIM_EXIT_FAILED : status;
 }

@@ -11,5 +11,10 @@
 AQE_MUST_CHECK int shim_input_read(const char *path, struct aqe_buf *b, struct aqe_err *e);
 /* Writes the buffer to standard output and flushes it. */
 AQE_MUST_CHECK int shim_output(const struct aqe_buf *b, struct aqe_err *e);
+/* The caller reports a fault of standard output: what is left of it is dropped. */
+void shim_output_told(void);
+/* The last thing a program does: flushes standard output. When anything written to it was lost,
+ * says so as "WHO: ..."; then SHIM_EXIT_FAILED in place of a `status` of 0. The exit status. */
+int shim_output_end(const char *who, int status);
 
 #endif

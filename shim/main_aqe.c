@@ -5,6 +5,7 @@
 
 #include "shim/aqe/cmds.h"
 #include "shim/exit.h"
+#include "shim/input.h"
 #include "shim/version.h"
 
 static int help(void)
@@ -21,7 +22,7 @@ static int help(void)
 	return rc < 0 || fflush(stdout) != 0 ? SHIM_EXIT_FAILED : SHIM_EXIT_OK;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	if (argc < 2) {
 		(void)fputs("aqe: missing command; see aqe --help\n", stderr);
@@ -39,4 +40,13 @@ int main(int argc, char **argv)
 									    : SHIM_EXIT_OK;
 	(void)fprintf(stderr, "aqe: no such command '%.64s'; see aqe --help\n", argv[1]);
 	return SHIM_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	char who[80] = "aqe";
+
+	if (argc > 1 && argv[1][0] != '-')
+		(void)snprintf(who, sizeof(who), "aqe %s", argv[1]);
+	return shim_output_end(who, run(argc, argv));
 }

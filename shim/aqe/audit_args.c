@@ -16,6 +16,7 @@
 #include "shim/core/text.h"
 #include "shim/env.h"
 #include "shim/exit.h"
+#include "shim/input.h"
 #include "shim/record.h"
 
 #define HELP_MAX      ((size_t)64 << 10)
@@ -255,8 +256,11 @@ int shim_audit_write(struct aqe_buf *b, struct aqe_err *e)
 
 	if (rc < 0)
 		return rc;
-	if (b->len && (fwrite(b->p, 1, b->len, stdout) != b->len || fflush(stdout) == EOF))
-		return aqe_err_set(e, AQE_E_SYS, errno, "write to standard output");
+	if (b->len && (fwrite(b->p, 1, b->len, stdout) != b->len || fflush(stdout) == EOF)) {
+		(void)aqe_err_set(e, AQE_E_SYS, errno, "write to standard output");
+		shim_output_told();
+		return AQE_E_SYS;
+	}
 	aqe_buf_clear(b);
 	return AQE_OK;
 }

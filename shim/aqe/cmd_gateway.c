@@ -391,6 +391,6 @@ int shim_cmd_gateway(int argc, char **argv)
 	done(&g);
 	if (rc == 0)
 		return SHIM_EXIT_OK;
-	(void)fprintf(stderr, "aqe gateway: %s\n", e.text);
+	(void)fprintf(stderr, "aqe gateway: %s\n", aqe_cli_fault(&CMD, &e));
 	return e.code == AQE_E_USAGE ? SHIM_EXIT_USAGE : SHIM_EXIT_FAILED;
 }

@@ -10,6 +10,7 @@
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
 #include "shim/exit.h"
+#include "shim/input.h"
 
 #define OUT_MAX     ((size_t)8 << 20)
 #define FIRST_MS    500 /* between the two samples of a single look */
@@ -93,8 +94,10 @@ static int print(struct stats *s, struct aqe_err *e)
 			(void)aqe_buf_puts(&out, "\x1b[H\x1b[2J");
 		rc = shim_view_text(&s->v, shim_audit_width(), shim_audit_colour(), &out, e);
 	}
-	if (rc == 0 && !shim_sb_print(&out))
+	if (rc == 0 && !shim_sb_print(&out)) {
 		rc = aqe_err_set(e, AQE_E_SYS, 0, "standard output is closed");
+		shim_output_told();
+	}
 	return rc;
 }
 

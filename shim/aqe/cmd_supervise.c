@@ -450,7 +450,10 @@ static int find_program(struct run *r, struct aqe_err *e)
 			r->target.path = full;
 	}
 	if (!r->target.path || access(r->target.path, X_OK) < 0)
-		return aqe_err_set(e, AQE_E_ABSENT, 0, "command '%.200s' not found", name);
+		return r->target.path && errno != ENOENT
+			       ? aqe_err_set(e, AQE_E_SYS, errno, "command '%.200s'", name)
+			       : aqe_err_set(e, AQE_E_ABSENT, 0, "command '%.200s' not found",
+					     name);
 	r->target.argv = r->words;
 	return 0;
 }
@@ -620,7 +623,7 @@ static void done(struct run *r)
 
 static int fail(const struct aqe_err *e)
 {
-	(void)fprintf(stderr, "aqe supervise: %s\n", e->text);
+	(void)fprintf(stderr, "aqe supervise: %s\n", aqe_cli_fault(&CMD, e));
 	if (e->code == AQE_E_USAGE)
 		return SHIM_EXIT_USAGE;
 	return e->code == AQE_E_NOMEM || e->code == AQE_E_INTERNAL ? SHIM_EXIT_UNDECIDED

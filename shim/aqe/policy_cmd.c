@@ -159,7 +159,7 @@ int shim_policy_load(const struct shim_policy_args *args, struct netpol_policy *
 
 int shim_policy_fail(const struct aqe_cli_cmd *cmd, int status, const struct aqe_err *e)
 {
-	(void)fprintf(stderr, "%s: %s\n", cmd->name, e->text);
+	(void)fprintf(stderr, "%s: %s\n", cmd->name, aqe_cli_fault(cmd, e));
 	return status;
 }
 

@@ -123,11 +123,7 @@ void shim_sb_done(struct shim_sb *sb)
 int shim_sb_fail(const struct shim_sb *sb, const struct aqe_err *e)
 {
 	(void)fflush(stdout);
-	/* the reader of the command line names the command itself */
-	if (aqe_starts(e->text, sb->cmd->name))
-		(void)fprintf(stderr, "%s\n", e->text);
-	else
-		(void)fprintf(stderr, "%s: %s\n", sb->cmd->name, e->text);
+	(void)fprintf(stderr, "%s: %s\n", sb->cmd->name, aqe_cli_fault(sb->cmd, e));
 	if (e->code == AQE_E_USAGE)
 		return SHIM_EXIT_USAGE;
 	return e->code == AQE_E_NOMEM || e->code == AQE_E_INTERNAL ? SHIM_EXIT_UNDECIDED

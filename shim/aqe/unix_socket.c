@@ -36,8 +36,8 @@ static int fill_long(const char *path, struct sockaddr_un *ret, int *ret_dir, st
 				   "open '%s'", folder);
 	len = snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d%s", *ret_dir, slash);
 	if (len < 0 || (size_t)len >= sizeof(ret->sun_path))
-		return aqe_err_set(e, AQE_E_LIMIT, 0, "'%.120s': a socket's name is too long",
-				   slash);
+		return aqe_err_set(e, AQE_E_LIMIT, 0,
+				   "'%.120s': the last part, a socket's name, is too long", path);
 	return AQE_OK;
 }
 
@@ -210,5 +210,5 @@ int shim_unix_ask(const char *path, const char *line, int timeout_ms, struct aqe
 		rc = send_line(fd, line, deadline, e);
 	if (!rc)
 		rc = read_line(fd, deadline, ret, e);
-	return rc ? aqe_err_wrap(e, "'%s'", path) : AQE_OK;
+	return rc && !strstr(e->text, path) ? aqe_err_wrap(e, "'%s'", path) : rc;
 }

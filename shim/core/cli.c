@@ -24,6 +24,14 @@ static int usage(const struct aqe_cli *c, const char *fault, const char *word, s
 			   aqe_buf_str(&shown));
 }
 
+const char *aqe_cli_fault(const struct aqe_cli_cmd *cmd, const struct aqe_err *e)
+{
+	const size_t n = strlen(cmd->name);
+
+	return aqe_starts(e->text, cmd->name) && aqe_starts(e->text + n, ": ") ? e->text + n + 2
+									       : e->text;
+}
+
 static const struct aqe_cli_opt *find_long(const struct aqe_cli_opt *o, const char *name, size_t n)
 {
 	for (; o->name; o++)

@@ -44,6 +44,9 @@ void aqe_cli_init(struct aqe_cli *c, const struct aqe_cli_cmd *cmd, int argc, ch
  * AQE_E_USAGE with one line naming the word. No abbreviations; "--x=v" and "--x v"; "-" is an
  * operand; "--" ends options. */
 AQE_MUST_CHECK int aqe_cli_next(struct aqe_cli *c, struct aqe_err *e);
+/* The text of a fault without the command's name, which aqe_cli_next() puts first: for a caller
+ * that prints the name before every fault. */
+const char *aqe_cli_fault(const struct aqe_cli_cmd *cmd, const struct aqe_err *e);
 /* The help text, at most 80 columns. */
 void aqe_cli_help(const struct aqe_cli_cmd *cmd, struct aqe_buf *b);
 

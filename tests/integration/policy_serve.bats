@@ -73,6 +73,22 @@ request allowed evil.test - domain_not_allowed me 0" ] || {
 	assert_status 0
 }
 
+@test "output that is lost is said in one line by every command, and is no success" {
+	local words said
+	for words in "policy show" "policy check soak a.example" "policy address 8.8.8.8" "doctor egress" "egress --help" \
+		"sandbox types" "supervise --help" "audit --help" "cache stats --path $BOX/c/c.db" --version; do
+		# shellcheck disable=SC2086 # words
+		! said=$("$AQE" $words 2>&1 >/dev/full) || {
+			echo "no failure: $words"
+			return 1
+		}
+		[[ $said == "aqe"*"write to standard output: "* && $said != *$'\n'* ]] || {
+			echo "$words: $said"
+			return 1
+		}
+	done
+}
+
 @test "check and serve answer the same, and show names the line" {
 	local host
 	serve --no-audit

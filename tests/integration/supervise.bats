@@ -152,6 +152,10 @@ assert_schedule() {
 	run sv -- no-such-command
 	assert_status 1
 	assert_has "not found"
+	: >"$DATA/plain"
+	run sv -- "$DATA/plain"
+	assert_status 1
+	assert_has "command '$DATA/plain': Permission denied"
 	run env DOCKER_HOST=unix:///no/such "$AQE" supervise --data-dir "$DATA/data" --engine docker x
 	assert_status 1
 	assert_has docker

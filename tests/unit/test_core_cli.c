@@ -124,6 +124,9 @@ START_TEST(cli_next__reads)
 		return;
 	ck_assert_fault(rc, AQE_E_USAGE, e, CASES[_i].fault);
 	ck_assert_int_eq(strncmp(e.text, "tool verify: ", 13), 0);
+	ck_assert_str_eq(aqe_cli_fault(&CMD, &e), e.text + 13);
+	(void)aqe_err_set(&e, AQE_E_USAGE, 0, "tool verifying");
+	ck_assert_str_eq(aqe_cli_fault(&CMD, &e), "tool verifying");
 }
 END_TEST
 

@@ -27,6 +27,7 @@ static const struct {
 } usages[] = {
 	{ { NULL }, SHIM_EXIT_USAGE, "missing command" },
 	{ { "drop" }, SHIM_EXIT_USAGE, "no such command 'drop'" },
+	{ { "show", "--effective" }, SHIM_EXIT_USAGE, "a value is missing after '--effective'" },
 	{ { "show", "x" }, SHIM_EXIT_USAGE, "surplus argument 'x'" },
 	{ { "show", "--format", "xml" }, SHIM_EXIT_USAGE, "wanted text or json" },
 	{ { "check", "default" }, SHIM_EXIT_USAGE, "missing argument" },
@@ -46,6 +47,8 @@ START_TEST(usage__is_one_line_and_its_status)
 {
 	ck_assert_int_eq(finish(start(usages[_i].words, "")), usages[_i].status);
 	ck_has(&err, usages[_i].says);
+	/* the command is named once */
+	ck_assert_ptr_null(strstr(aqe_buf_str(&err), ": aqe policy"));
 	ck_assert_uint_eq(out.len, 0);
 	ck_assert_ptr_eq(strchr(aqe_buf_str(&err), '\n'), err.p + err.len - 1);
 }
@@ -495,6 +498,17 @@ START_TEST(serve__does_not_start_with_a_bad_policy_or_place)
 }
 END_TEST
 
+START_TEST(reload__names_a_socket_once_before_the_fault)
+{
+	char line[600];
+
+	(void)snprintf(line, sizeof(line), "%s: connect '%s': No such file or directory\n",
+		       path("nobody"), path("nobody"));
+	ck_assert_int_eq(RUN("reload", path("nobody")), SHIM_EXIT_FAILED);
+	ck_has(&out, line);
+}
+END_TEST
+
 START_TEST(reload__tells_the_given_sockets)
 {
 	const pid_t pid = serve("policy.json");
@@ -536,6 +550,7 @@ int main(void)
 	tcase_add_test(t, serve__ends_a_line_without_end_and_bounds_clients);
 	tcase_add_test(t, serve__refuses_other_users);
 	tcase_add_test(t, serve__does_not_start_with_a_bad_policy_or_place);
+	tcase_add_test(t, reload__names_a_socket_once_before_the_fault);
 	tcase_add_test(t, reload__tells_the_given_sockets);
 	suite_add_tcase(s, t);
 	return unit_run_with_openat2(s);
