@@ -84,11 +84,13 @@ static int dial_unix(const char *path, int64_t deadline_ms, int *ret_fd, struct 
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	const size_t len = strlen(path);
+	int rc;
 
 	if (len == 0 || len >= sizeof(a.sun_path))
 		return aqe_err_set(e, AQE_E_LIMIT, 0, "path of a socket of %zu bytes", len);
 	memcpy(a.sun_path, path, len + 1);
-	return dial(AF_UNIX, (const struct sockaddr *)&a, sizeof(a), deadline_ms, ret_fd, e);
+	rc = dial(AF_UNIX, (const struct sockaddr *)&a, sizeof(a), deadline_ms, ret_fd, e);
+	return rc ? aqe_err_wrap(e, "'%s'", path) : 0;
 }
 
 static int dial_host(const struct cache_conn_opts *o, int64_t deadline_ms, int *ret_fd,
@@ -111,7 +113,7 @@ static int dial_host(const struct cache_conn_opts *o, int64_t deadline_ms, int *
 		tried++;
 	}
 	freeaddrinfo(list);
-	return rc;
+	return rc ? aqe_err_wrap(e, "%.128s:%u", o->host, o->port) : 0;
 }
 
 static int handshake(struct cache_conn *c, int64_t deadline_ms, struct aqe_err *e);

@@ -228,11 +228,29 @@ static int take_backend(struct shim_cache_cmd *c, struct aqe_err *e)
 			   "no such back end '%.64s': wanted memory, sqlite or redis", c->backend);
 }
 
+/* As the companions of containers name it: nobody has entries under another spelling. */
+static int check_scope(const char *scope, struct aqe_err *e)
+{
+	static const char *const kinds[] = { "type:", "agent:", "container:" };
+
+	for (size_t i = 0; scope && i < AQE_COUNT(kinds); i++) {
+		if (aqe_starts(scope, kinds[i]) && scope[strlen(kinds[i])])
+			return 0;
+	}
+	return !scope ? 0
+		      : aqe_err_set(e, AQE_E_USAGE, 0,
+				    "--scope: '%.64s': wanted type:NAME, agent:ID or container:ID; "
+				    "without it everybody's",
+				    scope);
+}
+
 /* Options win over the file. */
 static int apply_options(struct shim_cache_cmd *c, struct aqe_err *e)
 {
 	int rc = take_backend(c, e);
 
+	if (!rc)
+		rc = check_scope(c->scope, e);
 	if (!rc && c->redis_url)
 		rc = shim_cache_url(c->arena, c->redis_url, &c->cfg, e);
 	if (rc)

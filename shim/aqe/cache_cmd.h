@@ -57,7 +57,8 @@ enum shim_cache_opt {
 /* What containers have in common is of a scope: "type:NAME" or "agent:ID". */
 #define SHIM_CACHE_OPT_SCOPE                                                              \
 	{                                                                                 \
-		"scope", 0, "TEXT", "whose: type:NAME or agent:ID; default: everybody's", \
+		"scope", 0, "TEXT",                                                       \
+			"whose: type:NAME, agent:ID, container:ID; default: everybody's", \
 			SHIM_CACHE_SCOPE                                                  \
 	}
 #define SHIM_CACHE_OPTS_KEY                                                                \

@@ -7,12 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "shim/aqe/cache_cmd.h"
 #include "shim/aqe/cache_serve.h"
+#include "shim/aqe/unix_socket.h"
 #include "shim/core/cleanup.h"
 #include "shim/core/text.h"
 #include "shim/exit.h"
@@ -26,24 +25,6 @@ static void on_signal(int sig)
 {
 	(void)sig;
 	shim_cache_service_stop(running);
-}
-
-static int listen_unix(const char *path, int *ret_fd, struct aqe_err *e)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	AQE_AUTO_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct stat st;
-
-	if (strlen(path) >= sizeof(a.sun_path) || !*path)
-		return aqe_err_set(e, AQE_E_USAGE, 0, "--listen: no path of a socket");
-	memcpy(a.sun_path, path, strlen(path) + 1);
-	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
-		(void)unlink(path); /* of one before us; bind says if that was wrong */
-	if (fd < 0 || bind(fd, (const struct sockaddr *)&a, sizeof(a)) != 0 ||
-	    listen(fd, BACKLOG) != 0)
-		return aqe_err_set(e, AQE_E_SYS, errno, "listen on '%.120s'", path);
-	*ret_fd = AQE_TAKE_FD(fd);
-	return 0;
 }
 
 static bool is_loopback(const struct sockaddr *a)
@@ -80,12 +61,15 @@ static int listen_on(struct aqe_arena *arena, const char *where, int *ret_fd, st
 					.ai_socktype = SOCK_STREAM };
 	char *host = aqe_arena_dup(arena, where), *colon = host ? strrchr(host, ':') : NULL;
 	struct addrinfo *list = NULL;
+	uint64_t port;
 	int rc;
 
 	if (aqe_starts(where, "unix:"))
-		return listen_unix(where + 5, ret_fd, e);
-	if (!colon || colon == host || !colon[1])
-		return aqe_err_set(e, AQE_E_USAGE, 0, "--listen wants ADDRESS:PORT or unix:PATH");
+		return shim_unix_listen(where + 5, BACKLOG, ret_fd, e);
+	/* getaddrinfo() takes the low 16 bits of any number */
+	if (!colon || colon == host || !aqe_parse_u64(colon + 1, UINT16_MAX, &port))
+		return aqe_err_set(e, AQE_E_USAGE, 0,
+				   "--listen: '%.120s': wanted ADDRESS:PORT or unix:PATH", where);
 	*colon = '\0';
 	if (*host == '[' && colon[-1] == ']') {
 		colon[-1] = '\0';

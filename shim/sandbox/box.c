@@ -126,7 +126,10 @@ int shim_box_find(struct aqe_arena *a, const struct shim_place *place, const cha
 		}
 	}
 	if (found > 1)
-		return aqe_err_set(e, AQE_E_USAGE, 0, "'%.100s' names %zu sandboxes", what, found);
+		return aqe_err_set(e, AQE_E_USAGE, 0,
+				   "'%.100s' names %zu sandboxes: give the whole name of one (aqe "
+				   "sandbox list)",
+				   what, found);
 	return shim_box_open(a, place, found ? best : what, ret, e);
 }
 

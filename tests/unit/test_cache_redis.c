@@ -688,11 +688,12 @@ START_TEST(new__checks_its_options)
 	ck_assert_fault(cache_redis_new(&o, &s, &e), AQE_E_USAGE, e, "neither");
 	o.where.at.socket = "/nowhere/redis.sock";
 	s = make(&o);
-	ck_assert_fault(cache_store_init(&s, &e), AQE_E_SYS, e, "connect");
+	ck_assert_fault(cache_store_init(&s, &e), AQE_E_SYS, e, "'/nowhere/redis.sock': connect");
 	cache_store_close(&s);
 	o = usual(1); /* nobody listens there */
 	s = make(&o);
-	ck_assert_fault(cache_store_init(&s, &e), AQE_E_SYS, e, "refused");
+	ck_assert_fault(cache_store_init(&s, &e), AQE_E_SYS, e, "127.0.0.1:1: connect");
+	ck_assert_ptr_nonnull(strstr(e.text, "refused"));
 	cache_store_close(&s);
 }
 END_TEST
