@@ -51,13 +51,18 @@ void shim_output_told(void)
 	clearerr(stdout);
 }
 
+void shim_output_lost(const char *who)
+{
+	(void)fprintf(stderr, "%s: write to standard output: %s\n", who,
+		      errno ? strerror(errno) : "a part is lost");
+	shim_output_told();
+}
+
 int shim_output_end(const char *who, int status)
 {
 	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	/* what is left in the buffer was tried again: that names the reason */
-	(void)fprintf(stderr, "%s: write to standard output: %s\n", who,
-		      errno ? strerror(errno) : "a part is lost");
+	shim_output_lost(who); /* what is left in the buffer was tried again: the reason */
 	return status == SHIM_EXIT_OK ? SHIM_EXIT_FAILED : status;
 }

@@ -11,6 +11,8 @@
 AQE_MUST_CHECK int shim_input_read(const char *path, struct aqe_buf *b, struct aqe_err *e);
 /* Writes the buffer to standard output and flushes it. */
 AQE_MUST_CHECK int shim_output(const struct aqe_buf *b, struct aqe_err *e);
+/* Says as "WHO: ..." that output was lost, and why by errno; for who fails at it without a word. */
+void shim_output_lost(const char *who);
 /* The caller reports a fault of standard output: what is left of it is dropped. */
 void shim_output_told(void);
 /* The last thing a program does: flushes standard output. When anything written to it was lost,

@@ -88,7 +88,8 @@ static int parse_count(const char *value, int64_t *ret, struct aqe_err *e)
 
 struct show {
 	bool timestamps;
-	bool failed; /* standard output is closed: no use going on */
+	bool failed; /* standard output is closed or full: no use going on */
+	bool waits;  /* but for the container's end: what it says is dropped then */
 };
 
 static int show_record(void *arg, const struct shim_log_record *r)
@@ -97,13 +98,15 @@ static int show_record(void *arg, const struct shim_log_record *r)
 	FILE *to = r->stream == SHIM_STDERR ? stderr : stdout;
 	char when[AUDIT_TIME_TEXT];
 
+	if (s->failed)
+		return !s->waits;
 	if (s->timestamps) {
 		audit_time_format(r->time_ns, when);
 		(void)fprintf(to, "%s ", when);
 	}
 	if (fwrite(r->text, 1, r->len, to) != r->len || (!r->partial && fputc('\n', to) == EOF))
 		s->failed = true;
-	return s->failed;
+	return s->failed && !s->waits;
 }
 
 struct follow {
@@ -136,7 +139,7 @@ static int more(struct follow *f, struct aqe_err *e)
 {
 	int rc = shim_log_more(f->dirfd, f->names, f->n, &f->at, show_record, &f->show, e);
 
-	(void)fflush(stdout);
+	f->show.failed = f->show.failed || fflush(stdout) != 0;
 	return rc < 0 ? rc : 0;
 }
 
@@ -145,7 +148,7 @@ static int follow_on(struct follow *f, struct aqe_err *e)
 {
 	int told = 0, rc = 0;
 
-	while (rc == 0 && !f->show.failed) {
+	while (rc == 0 && (f->show.waits || !f->show.failed)) {
 		bool watched = shim_box_is_supervised(f->b);
 		int interrupts = shim_sandbox_interrupts();
 
@@ -169,7 +172,7 @@ static int follow_on(struct follow *f, struct aqe_err *e)
 
 int shim_sandbox_follow(struct shim_box *b, struct aqe_err *e)
 {
-	struct follow f = { .dirfd = -1 };
+	struct follow f = { .dirfd = -1, .show.waits = true };
 	int rc;
 
 	/* docker names the file when the container starts */
@@ -198,7 +201,7 @@ static int logs(struct shim_sb *sb, struct shim_box *b, struct aqe_err *e)
 		return rc;
 	f.show.timestamps = sb->value[SHIM_SB_TIMESTAMPS] != NULL;
 	rc = shim_log_read(f.dirfd, f.names, f.n, &q, show_record, &f.show, &f.at, e);
-	(void)fflush(stdout);
+	f.show.failed = f.show.failed || fflush(stdout) != 0;
 	if (rc == 0 && sb->value[SHIM_SB_FOLLOW])
 		rc = follow_on(&f, e);
 	follow_close(&f);

@@ -9,6 +9,7 @@
 #include "shim/core/text.h"
 #include "shim/env.h"
 #include "shim/exit.h"
+#include "shim/input.h"
 #include "shim/net_policy.h"
 
 #define PATHS_MAX ((size_t)64 << 10)
@@ -167,9 +168,14 @@ int shim_policy_print(const struct aqe_buf *b, int status)
 {
 	struct aqe_err e = AQE_ERR_INIT;
 
-	if (aqe_buf_ok(b, &e) || (b->len && fwrite(b->p, 1, b->len, stdout) != b->len) ||
-	    fflush(stdout) != 0)
+	if (aqe_buf_ok(b, &e)) {
+		(void)fprintf(stderr, "aqe: %s\n", e.text);
 		return SHIM_EXIT_UNDECIDED;
+	}
+	if ((b->len && fwrite(b->p, 1, b->len, stdout) != b->len) || fflush(stdout) != 0) {
+		shim_output_lost("aqe");
+		return SHIM_EXIT_UNDECIDED;
+	}
 	return status;
 }
 

@@ -61,6 +61,17 @@ own_policy() { write_policy jq='.images[].types = ["default", "qe-test-writer"]'
 	assert_has "not found"
 }
 
+@test "output that is lost ends logs -f, and neither run nor its exit status" {
+	run bash -c "'$AQE' sandbox run --id full --image 'oci:$AQE_TMP/layout' -- sh -c 'echo hi; sleep 1; echo ho; exit 7' \
+		2>&1 >/dev/full <'$AQE_TMP/low/stdin'"
+	assert_status 7
+	assert_has "aqe sandbox: write to standard output: "
+	sb run -d --id says --image "oci:$AQE_TMP/layout" -- sh -c 'trap "exit 0" TERM; while :; do echo hi; sleep 0.1; done'
+	run bash -c "timeout -k 5 30 '$AQE' sandbox logs -f says 2>&1 >/dev/full"
+	assert_status 1
+	assert_has "aqe sandbox: write to standard output: "
+}
+
 # Rows that say so of the sandbox "loop".
 resets() {
 	"$AQE" audit list --kind system --container agentic-qe-default-loop --format jsonl |
