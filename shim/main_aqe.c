@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shim/aqe/cmds.h"
+#include "shim/core/proc.h"
 #include "shim/exit.h"
 #include "shim/input.h"
 #include "shim/version.h"
@@ -24,6 +25,7 @@ static int help(void)
 
 static int run(int argc, char **argv)
 {
+	aqe_proc_fill_streams();
 	if (argc < 2) {
 		(void)fputs("aqe: missing command; see aqe --help\n", stderr);
 		return SHIM_EXIT_USAGE;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shim/cmds.h"
+#include "shim/core/proc.h"
 #include "shim/exit.h"
 #include "shim/runtime.h"
 
@@ -40,6 +41,7 @@ static int help(void)
 
 int main(int argc, char **argv, char **envp)
 {
+	aqe_proc_fill_streams();
 	if (argc < 2) {
 		(void)fputs("aqe-shim: missing command; see aqe-shim --help\n", stderr);
 		return SHIM_EXIT_USAGE;

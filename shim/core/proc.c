@@ -271,6 +271,16 @@ int aqe_proc_run(const struct aqe_proc_opts *o, int *ret_status, struct aqe_err 
 
 /* ---- others ---- */
 
+void aqe_proc_fill_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		/* the lowest free number is the one that is looked at; not close-on-exec, because
+		 * the programs that we become or start need it as much */
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+	}
+}
+
 int aqe_proc_cloexec_from(unsigned from, struct aqe_err *e)
 {
 	if (syscall(SYS_close_range, from, ~0U, CLOSE_RANGE_CLOEXEC) != 0)

@@ -102,6 +102,35 @@ low_ignoring() { python3 -c 'import os, signal, sys; signal.signal(signal.SIGCHL
 	assert_low_clean
 }
 
+@test "delete: two at once forget the container once, whichever of them the runtime lets win" {
+	local dir n p q want
+	dir=$(make_bundle twice '.process.args = ["sleep", "1000"]')
+	for n in 1 2 3 4 5 6; do
+		low_create "$dir" low-twice
+		low delete --force low-twice >"$AQE_TMP/low/one" 2>&1 &
+		p=$!
+		low delete low-twice >"$AQE_TMP/low/two" 2>&1 &
+		q=$!
+		want=1
+		wait "$p" && want=0
+		wait "$q" && want=0
+		[ "$want" = 0 ]
+		# the loser held the lock of the record: nothing was forgotten
+		assert_low_clean
+	done
+}
+
+@test "closed streams: exec goes on, an error does not get into a file of ours" {
+	low_create "$(make_bundle streams '.process.args = ["sleep", "1000"]')" low-closed
+	low start low-closed
+	run low exec low-closed true 0<&- 3>&-
+	assert_status 0
+	run sh -c '"$1" --root "$2" exec low-closed true 0<&- 1>&- 2>&-' - "$SHIM" "/run/low-$AQE_LOW"
+	assert_status 0
+	low delete --force low-closed
+	assert_low_clean
+}
+
 traced() {
 	command -v strace >/dev/null || cannot_run "no strace"
 	strace -f -y -o "$AQE_TMP/low/trace" "$SHIM" --root "/run/low-$AQE_LOW" "$@" || :

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "shim/core/cleanup.h"
@@ -381,6 +382,58 @@ START_TEST(cloexec_from__marks_all_above)
 }
 END_TEST
 
+/* What goes wrong in a process whose streams are closed; 0: nothing. */
+static int fill_closed(void)
+{
+	char c = 'x';
+	int next;
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		(void)close(fd); /* the harness may have closed it */
+	aqe_proc_fill_streams();
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) != 0) /* open, and in a program that we start too */
+			return 1;
+	}
+	if (read(STDIN_FILENO, &c, 1) >= 0 || errno != EBADF)
+		return 2;
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (write(fd, &c, 1) >= 0 || errno != EBADF) /* a report that is lost is an error */
+			return 3;
+	}
+	next = open("/dev/null", O_RDWR | O_CLOEXEC);
+	return next > STDERR_FILENO ? 0 : 4;
+}
+
+START_TEST(fill_streams__closed_ones_are_taken_and_do_not_work)
+{
+	struct aqe_err e = AQE_ERR_INIT;
+	pid_t child = fork();
+	int status = 0;
+
+	if (child == 0)
+		_exit(fill_closed());
+	ck_assert_int_gt(child, 0);
+	ck_assert_int_eq(aqe_proc_wait(child, &status, &e), 0);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(fill_streams__open_ones_stay_as_they_are)
+{
+	struct stat before[3], after;
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		ck_assert_int_eq(fstat(fd, &before[fd]), 0);
+	aqe_proc_fill_streams();
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		ck_assert_int_eq(fstat(fd, &after), 0);
+		ck_assert_uint_eq(after.st_ino, before[fd].st_ino);
+		ck_assert_uint_eq(after.st_dev, before[fd].st_dev);
+	}
+}
+END_TEST
+
 START_TEST(start_time__identifies_a_process)
 {
 	struct aqe_err e = AQE_ERR_INIT;
@@ -438,6 +491,8 @@ static Suite *suite(void)
 	tcase_add_loop_test(t, run__refuses_without_the_childs_status, 0, 2);
 	tcase_add_test(t, wait__gives_the_status_of_a_child_once);
 	tcase_add_test(t, cloexec_from__marks_all_above);
+	tcase_add_test(t, fill_streams__closed_ones_are_taken_and_do_not_work);
+	tcase_add_test(t, fill_streams__open_ones_stay_as_they_are);
 	tcase_add_test(t, start_time__identifies_a_process);
 	tcase_add_test(t, beside__is_in_our_own_folder);
 	suite_add_tcase(s, t);
