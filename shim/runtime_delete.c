@@ -17,8 +17,8 @@ struct ended {
 	bool is_known;
 };
 
-/* Reads what is going to be forgotten, and no more: the low-level runtime may still fail, and of two
- * calls at once one does, so nothing is locked yet. */
+/* Reads what is going to be forgotten, and no more: the low-level runtime may still fail, and of
+ * two calls at once one does, so nothing is locked yet. */
 static void look_ahead(void *self)
 {
 	struct ended *d = self;

@@ -44,9 +44,9 @@ AQE_MUST_CHECK int aqe_proc_wait(pid_t child, int *ret_status, struct aqe_err *e
 
 /* Marks every descriptor >= `from` close-on-exec (close_range(2), no fallback). */
 AQE_MUST_CHECK int aqe_proc_cloexec_from(unsigned from, struct aqe_err *e);
-/* Closed descriptors among 0, 1 and 2 become a /dev/null that can be neither read (0) nor written (1,
- * 2), as a closed one: otherwise the next file opened would be taken for the stream, and get our
- * messages. First thing in main(). */
+/* Closed descriptors among 0, 1 and 2 become a /dev/null that can be neither read (0) nor written
+ * (1, 2), as a closed one: otherwise the next file opened would be taken for the stream, and get
+ * our messages. First thing in main(). */
 void aqe_proc_fill_streams(void);
 /* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat), which with the
  * pid names a process for ever. AQE_E_ABSENT when there is none. */

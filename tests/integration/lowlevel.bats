@@ -120,6 +120,21 @@ low_ignoring() { python3 -c 'import os, signal, sys; signal.signal(signal.SIGCHL
 	done
 }
 
+@test "delete: an id that leads out of the state folder never gets to the runtime" {
+	local id option
+	low_create "$(make_bundle outside '.process.args = ["sleep", "1000"]')" low-outside
+	for id in .. . '' low-outside/ ../low-outside; do
+		for option in --force -f --forc; do
+			run low delete "$option" "$id"
+			assert_status 1
+			assert_has "bad container id"
+		done
+	done
+	[ -d "/run/low-$AQE_LOW/low-outside" ]
+	low delete --force low-outside
+	assert_low_clean
+}
+
 @test "closed streams: exec goes on, an error does not get into a file of ours" {
 	low_create "$(make_bundle streams '.process.args = ["sleep", "1000"]')" low-closed
 	low start low-closed
