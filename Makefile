@@ -83,6 +83,11 @@ MODE_CFLAGS := -O0 -fPIE
 SHIM_LINK   := -pie
 TEST_LINK   := -pie
 SHIM_LIBS   := $(DYN_LIBS)
+else ifeq ($(MODE),valgrind)
+MODE_CFLAGS := -O1 -fPIE
+SHIM_LINK   := -pie
+TEST_LINK   := -pie -Wl,--wrap=syscall
+SHIM_LIBS   := $(DYN_LIBS)
 else ifeq ($(MODE),asan)
 MODE_CFLAGS := $(san_flags) -fsanitize=address,undefined -fno-sanitize-recover=undefined
 SHIM_LINK   := -fsanitize=address,undefined
@@ -99,7 +104,7 @@ SHIM_LINK   := -fsanitize=address,undefined
 TEST_LINK   := $(SHIM_LINK)
 SHIM_LIBS   := $(DYN_LIBS)
 else
-$(error unknown MODE '$(MODE)': release debug asan cov fuzz)
+$(error unknown MODE '$(MODE)': release debug asan valgrind cov fuzz)
 endif
 
 ALL_CFLAGS = $(BASE) $(WARN) $(MODE_CFLAGS) $(CPPFLAGS) $(CFLAGS)
@@ -164,6 +169,10 @@ $(FAULT_TESTS): private TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=real
 # This one switches the processor's own SHA-256 off.
 $(B)/unit/test_core_sha256: private TEST_WRAP := -Wl,--wrap=aqe_sha256_ni_usable
 
+ifeq ($(MODE),valgrind)
+$(UNIT:%=$(B)/unit/%): $(B)/tests/fakes/valgrind_openat2.o
+endif
+
 # Events of this one do not go to the machine's audit log.
 $(B)/unit/test_sandbox_monitor: private TEST_WRAP := -Wl,--wrap=shim_audit_at,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
@@ -212,8 +221,8 @@ check-asan:
 
 ## check-valgrind:            unit tests under valgrind
 check-valgrind:
-	@$(MAKE) --no-print-directory MODE=debug unit-programs
-	@tests/run_unit.sh --valgrind $(UNIT:%=build/debug/unit/%)
+	@$(MAKE) --no-print-directory MODE=valgrind unit-programs
+	@tests/run_unit.sh --valgrind $(UNIT:%=build/valgrind/unit/%)
 
 ## fuzz:                      explore with every fuzz target, FUZZ_TIME=30 seconds each
 fuzz:

@@ -11,11 +11,16 @@ if [ "${1-}" = --valgrind ]; then
 	shift
 	limit=1800
 	wrap=(valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite)
-	export CK_FORK=no
+	export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT-600}
 fi
 export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT-60}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
+
+# The failed cases of a log, without those that valgrind ended.
+failed_of() { grep -E '^[^ ]+:[0-9]+:[FE]:' "$1" | grep -v 'return value 99' | cut -d: -f5; }
+# tests/unit/valgrind.txt: PROGRAM CASE REASON
+known_of() { awk -v p="$1" '$1 == p { print $2 }' "$(dirname "$0")/unit/valgrind.txt"; }
 
 # Writes $out/NAME.log (the program's output) and $out/NAME.result: "passed failed exit-status".
 one() {
@@ -29,8 +34,12 @@ one() {
 	bad=$(sed -n 's/.*Failures: \([0-9]*\), Errors: \([0-9]*\).*/\1 + \2/p' <<<"$line")
 	bad=$((bad))
 	checks=$((checks))
+	if [ "${#wrap[@]}" != 0 ]; then
+		# what a list says cannot be so under valgrind; what valgrind itself found always counts
+		bad=$((bad - $(failed_of "$out/$name.log" | grep -cFx -f <(known_of "$name"))))
+	fi
 	# no summary, a failing exit status without a failing case, or no case at all
-	if [ "$checks" = 0 ] || { [ "$rc" != 0 ] && [ "$bad" = 0 ]; }; then
+	if [ "$checks" = 0 ] || { [ "$rc" != 0 ] && [ "$bad" = 0 ] && [ "${#wrap[@]}" = 0 ]; }; then
 		bad=$((bad + 1))
 		checks=$((checks + 1))
 	fi

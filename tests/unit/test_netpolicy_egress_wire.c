@@ -28,7 +28,7 @@ static void setup(void)
 
 START_TEST(wire__carries_messages_and_descriptors)
 {
-	struct netpol_msg_cancel m = { NETPOL_MSG_CANCEL, 7 };
+	static struct netpol_msg_cancel m = { NETPOL_MSG_CANCEL, 7 }; /* no padding of the stack */
 	int fd;
 
 	ck_assert_int_eq(netpol_wire_recv(chan[1], &msg, &fd), 0); /* nothing yet */
@@ -77,7 +77,7 @@ END_TEST
 
 START_TEST(wire_bare__refuses_a_descriptor)
 {
-	struct netpol_msg_cancel m = { NETPOL_MSG_CANCEL, 7 };
+	static struct netpol_msg_cancel m = { NETPOL_MSG_CANCEL, 7 }; /* no padding of the stack */
 	int p[2];
 	char c;
 
@@ -98,7 +98,7 @@ END_TEST
 START_TEST(wire__takes_one_descriptor_only)
 {
 	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
-	struct netpol_msg_cancel m = { NETPOL_MSG_CANCEL, 7 };
+	static struct netpol_msg_cancel m = { NETPOL_MSG_CANCEL, 7 }; /* no padding of the stack */
 	struct iovec iov = { &m, sizeof(m) };
 	struct msghdr h = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
