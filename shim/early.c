@@ -213,7 +213,7 @@ bool shim_early_plan(char *const *argv, struct shim_early *ret)
 	call.id = *at++;
 	call.ends = verbs[verb].signals && shim_early_is_end(*at);
 	call.deletes = verbs[verb].deletes;
-	if (*at && verbs[verb].signals && **at && **at != '-')
+	if (*at && verbs[verb].signals && is_id(*at)) /* a signal's name is as plain */
 		at++;
 	if (*at)
 		return false;

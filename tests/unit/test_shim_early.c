@@ -59,6 +59,8 @@ static const struct {
 	{ { "kill", "c1", "9", "9" }, NULL, NULL },
 	{ { "kill", "c1", "-9" }, NULL, NULL },
 	{ { "kill", "c1", "" }, NULL, NULL },
+	{ { "kill", "c1", "/r" }, NULL, NULL },
+	{ { "kill", "c1", ".." }, NULL, NULL },
 	{ { "kill", "--regex", "c1" }, NULL, NULL },
 	{ { "kill", "--al", "c1" }, NULL, NULL },
 	{ { "kill", "-ar", "c1" }, NULL, NULL },
